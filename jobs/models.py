@@ -92,6 +92,15 @@ class Job(Reconciled):
         return self.workers * self.gpus
 
 
+class PoolQueue(Reconciled):
+    """A pool's queue as a thing to be looked at: claiming this row serialises admission in the pool."""
+
+    pool = models.OneToOneField(Pool, primary_key=True, on_delete=models.CASCADE, related_name="queue")
+
+    def __str__(self) -> str:
+        return f"queue of {self.pool}"
+
+
 class JobEvent(models.Model):
     """One step of a job's timeline."""
 
@@ -122,7 +131,9 @@ class Node(models.Model):
     memory_bytes = models.PositiveBigIntegerField(default=0)  # allocatable
     pods = models.PositiveIntegerField(default=0)  # allocatable
     # GPU resources by name: {"nvidia.com/gpu": {"capacity": 8, "allocatable": 8}}
-    gpus: models.JSONField[dict[str, dict[str, int]], dict[str, dict[str, int]]] = models.JSONField(default=dict)
+    gpus: models.JSONField[dict[str, dict[str, int]], dict[str, dict[str, int]]] = models.JSONField(
+        default=dict
+    )
     pool = models.ForeignKey(Pool, null=True, blank=True, on_delete=models.SET_NULL, related_name="nodes")
     resource_version = models.CharField(max_length=32, blank=True)
     seen_at = models.DateTimeField()
@@ -152,7 +163,9 @@ class Pod(models.Model):
     disruption = models.CharField(max_length=60, blank=True)
     unschedulable = models.TextField(blank=True)
     is_ready = models.BooleanField(default=False)
-    containers: models.JSONField[list[dict[str, object]], list[dict[str, object]]] = models.JSONField(default=list)
+    containers: models.JSONField[list[dict[str, object]], list[dict[str, object]]] = models.JSONField(
+        default=list
+    )
     cpu_milli = models.PositiveBigIntegerField(default=0)
     memory_bytes = models.PositiveBigIntegerField(default=0)
     gpus: models.JSONField[dict[str, int], dict[str, int]] = models.JSONField(default=dict)
@@ -225,7 +238,9 @@ class LogChunk(models.Model):
         ordering: ClassVar = ["stream_id", "first_line"]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["stream", "first_line"], name="chunk_once_per_position"),
-            models.CheckConstraint(condition=Q(line_count__gte=1) & Q(raw_bytes__gte=F("line_count")), name="chunk_has_lines"),
+            models.CheckConstraint(
+                condition=Q(line_count__gte=1) & Q(raw_bytes__gte=F("line_count")), name="chunk_has_lines"
+            ),
         ]
 
     def __str__(self) -> str:
