@@ -77,7 +77,11 @@ class JobViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
         key = request.headers.get("Idempotency-Key")
         if key is not None and not 1 <= len(key) <= MAX_KEY_LENGTH:
             raise ValidationError({"Idempotency-Key": [f"Give 1 to {MAX_KEY_LENGTH} characters."]})
-        known = set(Job.objects.filter(submission_key=f"api:{key}").values_list("id", flat=True)) if key else set()
+        known = (
+            set(Job.objects.filter(submission_key=f"api:{key}").values_list("id", flat=True))
+            if key
+            else set()
+        )
         try:
             job = submit_job(actor=self._viewer, submission=form.submission(key))
         except Denied as error:
@@ -124,5 +128,3 @@ class JobViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
         if cause is None:
             return Response(status=status.HTTP_204_NO_CONTENT)
         return Response(cause)
-
-

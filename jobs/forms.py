@@ -65,7 +65,9 @@ class JobForm(forms.Form):
     workers = forms.IntegerField(initial=1, min_value=1, help_text="All start together or none does.")
     gpus = ParsedField(fields.gpus, required=False, initial="1", label="GPUs per worker")
     cpu = ParsedField(fields.cpu_milli, initial="4", label="CPU per worker", help_text="Cores: 4, or 500m.")
-    memory = ParsedField(fields.memory_bytes, initial="16Gi", label="Memory per worker", help_text="16Gi, 500M")
+    memory = ParsedField(
+        fields.memory_bytes, initial="16Gi", label="Memory per worker", help_text="16Gi, 500M"
+    )
     wall_time = ParsedField(
         fields.duration_seconds,
         required=False,

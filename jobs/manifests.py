@@ -130,7 +130,9 @@ def _environment(spec: JobSpec, name: str) -> list[dict[str, Any]]:
     env: list[dict[str, Any]] = [{"name": key, "value": escape_dollars(value)} for key, value in spec.env]
     env.append({"name": "BERTH_JOB_ID", "value": str(spec.job_id)})
     if spec.workers > 1:
-        index = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+        index = {
+            "fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}
+        }
         env += [
             {"name": "RANK", "valueFrom": index},
             {"name": "WORLD_SIZE", "value": str(spec.workers)},

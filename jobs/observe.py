@@ -47,7 +47,9 @@ def pod_columns(pod: objects.Pod) -> dict[str, Any]:
     meta, spec, status = pod.metadata, pod.spec, pod.status
     scheduled = next((c for c in status.conditions if c.type == "PodScheduled"), None)
     ready = next((c for c in status.conditions if c.type == "Ready"), None)
-    disruption = next((c for c in status.conditions if c.type == "DisruptionTarget" and c.status == "True"), None)
+    disruption = next(
+        (c for c in status.conditions if c.type == "DisruptionTarget" and c.status == "True"), None
+    )
     containers = container_columns(pod)
     ended = [each["finished_at"] for each in containers if each["finished_at"]]
     begun = [each["started_at"] for each in containers if each["started_at"] and each["kind"] != "init"]
@@ -88,7 +90,9 @@ def pod_columns(pod: objects.Pod) -> dict[str, Any]:
 def container_columns(pod: objects.Pod) -> list[dict[str, Any]]:
     """Every container of a pod with its kind and state, init containers first; times as ISO text."""
     found = []
-    specs = [(each, "sidecar" if each.restart_policy == "Always" else "init") for each in pod.spec.init_containers]
+    specs = [
+        (each, "sidecar" if each.restart_policy == "Always" else "init") for each in pod.spec.init_containers
+    ]
     ours = names.JOB_LABEL in pod.metadata.labels
     for each in pod.spec.containers:
         # In a pod of ours a container that we did not ask for was injected: never the job's result (RW-011).

@@ -120,7 +120,9 @@ def _create(
     plan = make_plan(desired, observed, owner=owner)
     if plan.refused:
         message = f"{plan.refused[0].key.kind} {plan.refused[0].key.name} exists already and is not Berth's."
-        actions.record_refusal(job, Cause(CauseCode.CLUSTER_REFUSED, {"message": message}), now=timezone.now())
+        actions.record_refusal(
+            job, Cause(CauseCode.CLUSTER_REFUSED, {"message": message}), now=timezone.now()
+        )
         return None
     outcome = cluster.execute(plan)
     for _key, error in outcome.errors:
@@ -196,7 +198,9 @@ def _observe(job: Job, cluster: Cluster) -> list[dict[str, Any]]:
     selector = names.selector(job=str(job.pk))
     found: list[dict[str, Any]] = []
     for api_version, kind in KINDS if job.workers > 1 else KINDS[:1]:
-        listing = cluster.list(api_version, kind, namespace=job.team.namespace, label_selector=selector, type=dict)
+        listing = cluster.list(
+            api_version, kind, namespace=job.team.namespace, label_selector=selector, type=dict
+        )
         found += [item | {"apiVersion": api_version, "kind": kind} for item in listing.items]
     return found
 
@@ -246,7 +250,9 @@ def _show_trouble(job: Job, error: ClusterError) -> None:
     """Tell on the job's page what the cluster answered, or that it does not answer."""
     now = timezone.now()
     if isinstance(error, ClusterUnreachable):
-        cause = Cause(CauseCode.CLUSTER_UNREACHABLE, {"since": _since(job, now).isoformat(timespec="seconds")})
+        cause = Cause(
+            CauseCode.CLUSTER_UNREACHABLE, {"since": _since(job, now).isoformat(timespec="seconds")}
+        )
     else:
         cause = Cause(CauseCode.CLUSTER_REFUSED, {"message": str(error)})
     if job.state in HOLDING:

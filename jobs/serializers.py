@@ -49,7 +49,9 @@ class JobRequest(serializers.Serializer[Any]):
     team = serializers.SlugRelatedField(slug_field="slug", queryset=Team.objects.none())
     name = serializers.CharField(max_length=120)
     pool = serializers.SlugRelatedField(slug_field="slug", queryset=Pool.objects.none())
-    tier = serializers.SlugRelatedField(slug_field="slug", queryset=PriorityTier.objects.none(), required=False)
+    tier = serializers.SlugRelatedField(
+        slug_field="slug", queryset=PriorityTier.objects.none(), required=False
+    )
     image = serializers.CharField(max_length=500)
     command = serializers.ListField(
         child=serializers.CharField(allow_blank=True, trim_whitespace=False), required=False, default=list
@@ -76,14 +78,20 @@ class JobRequest(serializers.Serializer[Any]):
         if viewer is not None:
             teams = teams_for(viewer)
             mine = [team.pk for team in teams if can(viewer, Verb.SUBMIT_JOB, team.pk)]
-            choices = {"team": teams.filter(pk__in=mine), "pool": pools_for(viewer), "tier": tiers_for(viewer)}
+            choices = {
+                "team": teams.filter(pk__in=mine),
+                "pool": pools_for(viewer),
+                "tier": tiers_for(viewer),
+            }
             for name, queryset in choices.items():
                 found[name].queryset = queryset  # type: ignore[attr-defined]
         return found
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["script"] and (attrs["command"] or attrs["args"]):
-            raise serializers.ValidationError({"script": "Give either a script or command and args, not both."})
+            raise serializers.ValidationError(
+                {"script": "Give either a script or command and args, not both."}
+            )
         if "tier" not in attrs:
             tier = tiers_for(self.context["viewer"]).filter(is_default=True).first()
             if tier is None:

@@ -114,7 +114,9 @@ def explain_failure(pod: PodState) -> str:
 
 
 def _why_not_running(pods: Sequence[PodState], workers: int) -> tuple[str, str]:
-    present = [pod for pod in pods if pod.phase in ("Pending", "Running", "Succeeded") and not pod.is_deleting]
+    present = [
+        pod for pod in pods if pod.phase in ("Pending", "Running", "Succeeded") and not pod.is_deleting
+    ]
     for pod in present:
         for container in _init_first(pod.containers):
             if container.state == "waiting" and container.reason in _STUCK:

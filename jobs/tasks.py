@@ -33,9 +33,13 @@ def sweep() -> None:
 def cluster_came_back() -> None:
     """Retry at once what failed while the cluster was away, and look at every queue with waiting jobs."""
     now = timezone.now()
-    failed = list(Job.objects.filter(state__in=ACTIVE, failures__gt=0).values_list("id", flat=True)[:SWEEP_LIMIT])
+    failed = list(
+        Job.objects.filter(state__in=ACTIVE, failures__gt=0).values_list("id", flat=True)[:SWEEP_LIMIT]
+    )
     Job.objects.filter(pk__in=failed).update(reconcile_after=now)
     for job_id in failed:
         ring("jobs.tasks.reconcile_job", job_id)
-    waiting = Job.objects.filter(state=JobState.QUEUED).order_by().values_list("pool_id", flat=True).distinct()
+    waiting = (
+        Job.objects.filter(state=JobState.QUEUED).order_by().values_list("pool_id", flat=True).distinct()
+    )
     ring_admission(*waiting)

@@ -1,9 +1,9 @@
 """Everything that changes a job's rows, one transaction each.
 
-    submission.py   what people ask for: submit, cancel
-    progress.py     what admission decided and reconcile derived
-    observation.py  pods and nodes as the watches report them
-    timeline.py     the job's timeline and the news to open pages
+submission.py   what people ask for: submit, cancel
+progress.py     what admission decided and reconcile derived
+observation.py  pods and nodes as the watches report them
+timeline.py     the job's timeline and the news to open pages
 """
 
 from jobs.actions.observation import observe_nodes, observe_pods

@@ -45,7 +45,11 @@ def _jobs_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Job]:
 
 
 def _store(
-    row: Mapping[str, Any], teams: Mapping[str, int], jobs: Mapping[str, Job], known: dict[str, Pod], now: datetime
+    row: Mapping[str, Any],
+    teams: Mapping[str, int],
+    jobs: Mapping[str, Job],
+    known: dict[str, Pod],
+    now: datetime,
 ) -> Pod | None:
     """Insert or update one pod; None when the row says nothing new."""
     columns = {key: value for key, value in row.items() if key != "job_label"}
@@ -96,7 +100,9 @@ def _ring_for(pods: Sequence[Pod]) -> None:
             ring("jobs.tasks.reconcile_job", job_id)
     freed = [pod for pod in pods if pod.gone_at or pod.phase in ENDED]
     if freed:
-        pool_ids = set(Job.objects.filter(pk__in=[pod.job_id for pod in freed]).values_list("pool_id", flat=True))
+        pool_ids = set(
+            Job.objects.filter(pk__in=[pod.job_id for pod in freed]).values_list("pool_id", flat=True)
+        )
         if any(pod.job_id is None for pod in freed):
             pool_ids |= set(Pool.objects.values_list("id", flat=True))
         ring_admission(*pool_ids)

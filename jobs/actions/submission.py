@@ -157,9 +157,7 @@ def cancel_job(*, actor: Viewer, job: Job) -> Job:
             add_event(job, at=now, reason="Cancelled", state=JobState.CANCELLED, actor=actor.username)
             ring_admission(job.pool_id)
         elif job.state not in TERMINAL and job.cancel_requested_at is None:
-            Job.objects.filter(pk=job.pk).update(
-                cancel_requested_at=now, cancel_requested_by=actor.username
-            )
+            Job.objects.filter(pk=job.pk).update(cancel_requested_at=now, cancel_requested_by=actor.username)
             add_event(job, at=now, reason="CancelRequested", actor=actor.username)
             Job.touch(job.pk)
             ring("jobs.tasks.reconcile_job", job.pk)

@@ -97,13 +97,12 @@ def cluster_view(viewer: Viewer) -> ClusterView:
     teams = {team.pk: team for team in Team.objects.order_by("slug")}
     colours = {pk: index % 8 + 1 for index, pk in enumerate(teams)}
     shown = {
-        pk: team.name if viewer.sees_every_team or pk in viewer.teams else "others" for pk, team in teams.items()
+        pk: team.name if viewer.sees_every_team or pk in viewer.teams else "others"
+        for pk, team in teams.items()
     }
     pools = []
     for pool in pools_for(viewer):
-        views = tuple(
-            NodeView(node, _cells(node, shown, colours, viewer)) for node in current.pool(pool.pk)
-        )
+        views = tuple(NodeView(node, _cells(node, shown, colours, viewer)) for node in current.pool(pool.pk))
         sums = [
             sum(getattr(view.allocation, name) for view in views)
             for name in ("total", "used", "free", "unhealthy")

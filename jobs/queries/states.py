@@ -81,28 +81,37 @@ def streams_are_complete(job: Job) -> bool:
 
 def queue_snapshot(pool: Pool) -> Snapshot:
     """The pool as admission looks at it."""
-    counts_gpus = bool(pool.gpu_resource)
     nodes = list(Node.objects.filter(pool=pool, gone_at=None))
-    names = [node.name for node in nodes]
-    pods = list(
-        Pod.objects.filter(gone_at=None)
-        .exclude(phase__in=ENDED)
-        .filter(Q(node_name__in=names) | Q(job__pool=pool))
-        .select_related("job")
-    )
+    pods = _pods_in(pool)
     holding = list(Job.objects.filter(pool=pool, state__in=HOLDING))
     return Snapshot(
         pool_id=pool.pk,
         pool_name=pool.name,
         nodes=tuple(_room(node, [p for p in pods if p.node_name == node.name], pool) for node in nodes),
-        entitlements=_entitlements(pool, pods, holding, counts_gpus=counts_gpus),
+        entitlements=_entitlements(pool, pods, holding),
         queue=_queue(pool),
         holders=tuple(_holders(holding, pods)),
         is_on_hold=pool.is_on_hold,
         is_fifo=pool.order_policy == "fifo",
-        counts_gpus=counts_gpus,
+        counts_gpus=bool(pool.gpu_resource),
         max_wall_seconds=pool.max_wall_seconds,
         unreachable_since=cluster_unreachable_since(),
+    )
+
+
+def entitlements_of(pool: Pool) -> Mapping[int, Entitlement]:
+    """Per team, what it may hold in the pool and what it holds."""
+    return _entitlements(pool, _pods_in(pool), Job.objects.filter(pool=pool, state__in=HOLDING))
+
+
+def _pods_in(pool: Pool) -> list[Pod]:
+    """Living pods on the pool's nodes, and those of its jobs that are not bound yet."""
+    names = Node.objects.filter(pool=pool, gone_at=None).values("name")
+    return list(
+        Pod.objects.filter(gone_at=None)
+        .exclude(phase__in=ENDED)
+        .filter(Q(node_name__in=names) | Q(job__pool=pool))
+        .select_related("job")
     )
 
 
@@ -147,7 +156,9 @@ def _room(node: Node, pods: Iterable[Pod], pool: Pool) -> NodeRoom:
 def _holders(holding: Iterable[Job], pods: Iterable[Pod]) -> Iterable[Holder]:
     """Admitted jobs with workers that no node shows yet."""
     bound = Counter(
-        pod.job_id for pod in pods if pod.job_id and pod.node_name and pod.job and pod.attempt == pod.job.attempt
+        pod.job_id
+        for pod in pods
+        if pod.job_id and pod.node_name and pod.job and pod.attempt == pod.job.attempt
     )
     for job in holding:
         # A job that is stopping only holds what its remaining pods hold; no more workers come.
@@ -170,10 +181,9 @@ def _done(job: Job, pods: Iterable[Pod]) -> int:
     return Pod.objects.filter(job=job, attempt=job.attempt, phase="Succeeded").count()
 
 
-def _entitlements(
-    pool: Pool, pods: Iterable[Pod], holding: Iterable[Job], *, counts_gpus: bool
-) -> Mapping[int, Entitlement]:
+def _entitlements(pool: Pool, pods: Iterable[Pod], holding: Iterable[Job]) -> Mapping[int, Entitlement]:
     """Per team: its quota, and what it holds by admitted jobs and by foreign pods on the pool's nodes."""
+    counts_gpus = bool(pool.gpu_resource)
     usage: Counter[int] = Counter()
     by_owner: dict[int, Counter[int]] = defaultdict(Counter)
     by_tier: dict[int, Counter[int]] = defaultdict(Counter)
@@ -188,9 +198,7 @@ def _entitlements(
             usage[pod.team_id] += pod.gpus.get(pool.gpu_resource, 0) if counts_gpus else 1
     quotas = {quota.team_id: quota for quota in Quota.objects.filter(pool=pool)}
     tiers = _tiers_by_team()
-    default_tiers = dict.fromkeys(
-        PriorityTier.objects.filter(is_default=True).values_list("id", flat=True)
-    )
+    default_tiers = dict.fromkeys(PriorityTier.objects.filter(is_default=True).values_list("id", flat=True))
     found = {}
     for team in Team.objects.filter(deleted_at=None):
         quota = quotas.get(team.pk)

@@ -51,7 +51,11 @@ def job(job_id: int, team_id: int = 1, gpus: int = 1, **changes: Any) -> QueuedJ
 
 
 def snapshot(
-    *, nodes: tuple[NodeRoom, ...], teams: tuple[Entitlement, ...], queue: tuple[QueuedJob, ...], **changes: Any
+    *,
+    nodes: tuple[NodeRoom, ...],
+    teams: tuple[Entitlement, ...],
+    queue: tuple[QueuedJob, ...],
+    **changes: Any,
 ) -> Snapshot:
     """A pool at a moment."""
     whole = Snapshot(

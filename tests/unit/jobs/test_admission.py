@@ -83,7 +83,11 @@ def test_a_job_of_several_workers_starts_whole_or_not_at_all() -> None:
         ("no grant for the tier", {"teams": (team(1, guarantee=8, tiers={}),)}, CauseCode.TIER_NOT_GRANTED),
         ("no quota", {"teams": (team(1),)}, CauseCode.NO_QUOTA_IN_POOL),
         ("no entitlement row", {"teams": ()}, CauseCode.TIER_NOT_GRANTED),
-        ("pool wall time", {"queue": (job(1, wall_seconds=60),), "max_wall_seconds": 30}, CauseCode.WALL_TIME_TOO_LONG),
+        (
+            "pool wall time",
+            {"queue": (job(1, wall_seconds=60),), "max_wall_seconds": 30},
+            CauseCode.WALL_TIME_TOO_LONG,
+        ),
         ("above the maximum", {"queue": (job(1, gpus=8, workers=2),)}, CauseCode.EXCEEDS_HARD_MAXIMUM),
         ("no such node", {"queue": (job(1, gpus=8, memory_bytes=2**50),)}, CauseCode.EXCEEDS_NODE),
         ("no usable node", {"nodes": (node("a", is_usable=False),)}, CauseCode.NO_USABLE_NODES),

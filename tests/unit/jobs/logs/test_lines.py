@@ -240,9 +240,7 @@ def test_the_cuts_of_the_byte_stream_do_not_matter(lines: list[bytes], cuts: lis
 
 @given(st.lists(st.integers(0, 3 * 10**6), max_size=12), st.binary(max_size=3), st.integers(0, 1))
 @settings(max_examples=25)
-def test_the_cuts_of_an_endless_line_do_not_matter(
-    cuts: list[int], unit: bytes, inner_stamps: int
-) -> None:
+def test_the_cuts_of_an_endless_line_do_not_matter(cuts: list[int], unit: bytes, inner_stamps: int) -> None:
     text = (unit.replace(b"\n", b"\r") or b"-") * (LINE_LIMIT + 70_000)
     sent = text
     if inner_stamps:

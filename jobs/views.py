@@ -1,0 +1,150 @@
+"""Pages about jobs and GPUs. Views parse, call one thing, answer; all rows come from queries, scoped to the viewer."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from jobs.actions import KeyReused, cancel_job, submit_job
+from jobs.argv import join_command
+from jobs.filters import JobFilter
+from jobs.forms import FORM_FIELD, JobForm, initial_from
+from jobs.models import Job
+from jobs.queries import cluster_view, get_job, home_view, jobs_for, waiting_cause
+from jobs.state import TERMINAL
+from tenants.access import Verb, can
+from tenants.actions import Denied, Rejected
+from tenants.login import ViewerRequest
+from tenants.queries import NotVisible
+
+PAGE_SIZE = 50
+
+
+@require_GET
+def home(request: ViewerRequest) -> HttpResponse:
+    """What runs, what waits and why, quota left, free GPUs by model."""
+    return render(request, "jobs/home.html", {"home": home_view(request.viewer)})
+
+
+@require_GET
+def job_list(request: ViewerRequest) -> HttpResponse:
+    """Jobs with filters and paging; newest first."""
+    narrowed = JobFilter(request.GET, queryset=jobs_for(request.viewer))
+    jobs = narrowed.qs if narrowed.is_valid() else jobs_for(request.viewer).none()
+    page = Paginator(jobs, PAGE_SIZE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "filter": narrowed,
+        "rows": [(job, waiting_cause(job)) for job in page.object_list],
+        "is_filtered": any(request.GET.get(name) for name in JobFilter.base_filters),
+        "may_submit": _may_submit(request),
+    }
+    return render(request, "jobs/job_list.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def job_new(request: ViewerRequest) -> HttpResponse:
+    """The form, and its submission. After a submission the browser is sent on, so that a reload repeats nothing."""
+    if not _may_submit(request):
+        context = {
+            "title": "You may not submit jobs",
+            "text": "No group of yours makes you a developer of a team.",
+        }
+        return render(request, "403.html", context, status=403)
+    if request.method != "POST":
+        return render(request, "jobs/job_form.html", {"form": _fresh_form(request)})
+    form = JobForm(request.POST, viewer=request.viewer)
+    if form.is_valid() and (job := _submit(request, form)):
+        messages.success(request, f"Job #{job.pk} “{job.name}” is queued.")
+        return redirect("job-detail", job.pk)
+    return render(request, "jobs/job_form.html", {"form": form}, status=422)
+
+
+def _submit(request: ViewerRequest, form: JobForm) -> Job | None:
+    try:
+        return submit_job(actor=request.viewer, submission=form.submission())
+    except Denied as error:
+        form.add_error("team", str(error))
+    except KeyReused:
+        form.add_error(
+            None, "This form was already submitted with other content. Open a new form for another job."
+        )
+    except Rejected as error:
+        for name, texts in error.errors.items():
+            target = FORM_FIELD.get(name, name)
+            for text in texts:
+                form.add_error(target if target in form.fields else None, text)
+    return None
+
+
+def _fresh_form(request: ViewerRequest) -> JobForm:
+    """An empty form, or one filled from an earlier job (`?from=`) of a team the viewer may read."""
+    source = request.GET.get("from", "")
+    if source.isascii() and source.isdecimal() and len(source) < 18:
+        try:
+            job = get_job(request.viewer, int(source))
+        except NotVisible:
+            job = None
+        if job is not None and can(request.viewer, Verb.READ_TENANT_DATA, job.team_id):
+            return JobForm(viewer=request.viewer, initial=initial_from(job))
+    known = {name: request.GET[name] for name in ("team", "pool", "tier") if name in request.GET}
+    return JobForm(viewer=request.viewer, initial=known)
+
+
+@require_GET
+def job_detail(request: ViewerRequest, pk: int) -> HttpResponse:
+    """One job: where it stands, why it waits, timeline, pods, logs."""
+    job = get_job(request.viewer, pk)
+    may_read = can(request.viewer, Verb.READ_TENANT_DATA, job.team_id)
+    context: dict[str, Any] = {
+        "job": job,
+        "cause": waiting_cause(job),
+        "events": list(job.events.all()),
+        "pods": list(job.pods.all()),
+        "may_read": may_read,
+        "may_cancel": can(request.viewer, Verb.CANCEL_JOB, job.team_id) and job.state not in TERMINAL,
+        "may_clone": can(request.viewer, Verb.SUBMIT_JOB, job.team_id),
+        "command_line": join_command(job.argv) if may_read else "",
+        "other_pools_url": f"{reverse('job-new')}?{urlencode({'from': job.pk})}",
+    }
+    return render(request, "jobs/job_detail.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def job_cancel(request: ViewerRequest, pk: int) -> HttpResponse:
+    """Ask first (also without JavaScript), then stop the job."""
+    job = get_job(request.viewer, pk)
+    if request.method != "POST":
+        context = {
+            "title": f"Cancel job #{job.pk}?",
+            "heading": f"Cancel job #{job.pk} “{job.name}”?",
+            "text": "A waiting job leaves the queue. A running one is told to stop and killed after its grace of "
+            f"{job.grace_seconds} seconds; its log stays.",
+            "confirm_label": "Cancel the job",
+            "cancel_url": reverse("job-detail", args=[job.pk]),
+            "is_destructive": True,
+        }
+        return render(request, "confirm.html", context)
+    try:
+        job = cancel_job(actor=request.viewer, job=job)
+    except Denied as error:
+        return render(request, "403.html", {"title": "Not allowed", "text": str(error)}, status=403)
+    messages.info(request, f"Job #{job.pk}: {'cancelled' if job.state in TERMINAL else 'stopping'}.")
+    return redirect("job-detail", job.pk)
+
+
+@require_GET
+def cluster(request: ViewerRequest) -> HttpResponse:
+    """The GPU map: pools, nodes, who holds what."""
+    if not can(request.viewer, Verb.SEE_CLUSTER):
+        return render(request, "403.html", status=403)
+    return render(request, "jobs/cluster.html", {"gpumap": cluster_view(request.viewer)})
+
+
+def _may_submit(request: ViewerRequest) -> bool:
+    return any(can(request.viewer, Verb.SUBMIT_JOB, team_id) for team_id in request.viewer.team_ids)
