@@ -195,13 +195,20 @@ class LogStream(models.Model):
     container = models.CharField(max_length=63)
     kind = models.CharField(max_length=8, default="main")  # main, init or sidecar
     restart = models.PositiveIntegerField(default=0)
-    # Cursor: the server's own time stamp of the last stored line, and how many lines carry it (RW-062).
+    # How this run of the container stands as observed; written by jobs/logs/streams.py alone.
+    run_state = models.CharField(max_length=8, default="waiting")  # waiting, running or ended
+    exit_code = models.IntegerField(null=True, blank=True)
+    reason = models.CharField(max_length=120, blank=True)
+    # What is stored. The cursor is the server's own stamp of the last stored line (RW-062).
     last_stamp = models.CharField(max_length=40, blank=True)
-    last_stamp_lines = models.PositiveIntegerField(default=0)
     lines = models.PositiveBigIntegerField(default=0)
-    stored_bytes = models.PositiveBigIntegerField(default=0)
+    stored_bytes = models.PositiveBigIntegerField(default=0)  # of output, uncompressed
+    # Places where lines may be missing: [{"line": 120, "note": "…"}], before that line
+    gaps: models.JSONField[list[dict[str, object]], list[dict[str, object]]] = models.JSONField(
+        default=list, blank=True
+    )
     is_complete = models.BooleanField(default=False)
-    note = models.TextField(blank=True)  # why there is nothing, or that something is missing
+    note = models.TextField(blank=True)  # why there is nothing, that the end is missing, or why reading fails now
     failures = models.PositiveIntegerField(default=0)
     retry_at = models.DateTimeField(null=True, blank=True)
     holder = models.CharField(max_length=120, blank=True)
@@ -228,9 +235,9 @@ class LogChunk(models.Model):
     stream = models.ForeignKey(LogStream, on_delete=models.CASCADE, related_name="chunks")
     first_line = models.PositiveBigIntegerField()
     line_count = models.PositiveIntegerField()
-    first_stamp = models.CharField(max_length=40)
-    last_stamp = models.CharField(max_length=40)
-    raw_bytes = models.PositiveIntegerField()
+    first_stamp = models.CharField(max_length=40)  # the smallest; neighbours may stand in the wrong order
+    last_stamp = models.CharField(max_length=40)  # the greatest
+    raw_bytes = models.PositiveIntegerField()  # of the records before compression
     data = models.BinaryField()
     created_at = models.DateTimeField()
 
