@@ -91,7 +91,9 @@ class GroupMapping(models.Model):
                 fields=["group", "team"], condition=Q(team__isnull=False), name="mapping_once_per_team"
             ),
             models.UniqueConstraint(
-                fields=["group", "role"], condition=Q(team__isnull=True), name="mapping_once_per_platform_role"
+                fields=["group", "role"],
+                condition=Q(team__isnull=True),
+                name="mapping_once_per_platform_role",
             ),
             models.CheckConstraint(
                 condition=Q(team__isnull=False, role__in=[*TeamRole])
@@ -193,7 +195,9 @@ class PriorityTier(Reconciled):
             models.UniqueConstraint(
                 fields=["is_default"], condition=Q(is_default=True), name="tier_one_default_at_most"
             ),
-            models.CheckConstraint(condition=Q(value__gte=0, value__lte=1_000_000_000), name="tier_value_range"),
+            models.CheckConstraint(
+                condition=Q(value__gte=0, value__lte=1_000_000_000), name="tier_value_range"
+            ),
             models.CheckConstraint(condition=~Q(slug__startswith="system-"), name="tier_name_not_system"),
         ]
 

@@ -121,20 +121,20 @@ def _suits(program: Program, path: Path) -> bool:
 def _build(missing: Sequence[Program], directory: Path, progress: Progress) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     go = _find_go()
-    started = time.monotonic()
+    started, count = time.monotonic(), len(missing)
     with locked(directory.with_suffix(".lock")):
         for number, program in enumerate(missing, 1):
             if (directory / program.name).exists():  # Built by another process while we waited for the lock.
                 continue
-            title = f"building {program.name} ({number} of {len(missing)})"
+            title = f"building {program.name} ({number} of {count})"
             progress(title)
-            _build_one(go, program, directory, lambda seconds, t=title: progress(f"{t}, {_elapsed(seconds)}"))
+            _build_one(go, program, directory, title, progress)
             progress(
-                f"built {program.name} ({number} of {len(missing)}), {_elapsed(time.monotonic() - started)} in all"
+                f"built {program.name} ({number} of {count}), {_elapsed(time.monotonic() - started)} in all"
             )
 
 
-def _build_one(go: Path, program: Program, directory: Path, report: Callable[[float], None]) -> None:
+def _build_one(go: Path, program: Program, directory: Path, title: str, progress: Progress) -> None:
     """Build beside the place and rename: an interrupted build leaves no half program."""
     output = directory / f".{program.name}.{os.getpid()}"
     argv = [str(go), "build", "-trimpath", "-buildvcs=false", "-ldflags", _linker_flags(), "-o", str(output)]
@@ -160,7 +160,7 @@ def _build_one(go: Path, program: Program, directory: Path, report: Callable[[fl
                     process.kill()
                 elif now - reported > REPORT_EVERY_SECONDS:
                     reported = now
-                    report(now - started)
+                    progress(f"{title}, {_elapsed(now - started)}")
                 time.sleep(0.2)
         if process.returncode != 0:
             output.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ Two authorities: one for everything that talks to or is the API server, one for 
 certificate never opens etcd.
 """
 
-import datetime
+import datetime as dt
 import ipaddress
 import os
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-VALID_FOR = datetime.timedelta(days=3650)
+VALID_FOR = dt.timedelta(days=3650)
 LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -65,7 +65,7 @@ def ensure(pki: Path) -> None:
 
 
 def issue(pki: Path, name: str, subject: Subject, *, authority: str = "ca") -> None:
-    """Write <name>.crt and <name>.key for `subject`, signed by `authority`; for use as client and, with hosts, server."""
+    """Write <name>.crt and <name>.key for `subject`, signed by `authority`: a client's, with hosts also a server's."""
     issuer = x509.load_pem_x509_certificate((pki / f"{authority}.crt").read_bytes())
     signer = serialization.load_pem_private_key((pki / f"{authority}.key").read_bytes(), None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
@@ -108,14 +108,14 @@ def _make_authority(pki: Path, name: str) -> None:
 def _builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(public_key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_before(now - dt.timedelta(minutes=5))
         .not_valid_after(now + VALID_FOR)
     )
 

@@ -27,7 +27,7 @@ from deploy.devcluster.state import (
 
 RBAC = PROJECT_ROOT / "deploy" / "rbac"
 SYSTEM_NAMESPACE = "berth-system"
-TOKEN_DURATION = "8760h"  # noqa: S105 (a duration, not a token)
+TOKEN_DURATION = "8760h"
 START_TIMEOUT_SECONDS = 90.0
 KUBECTL_TIMEOUT_SECONDS = 120
 
@@ -56,7 +56,7 @@ class DevCluster:
         who: str = "admin",
         token: str | None = None,
         check: bool = True,
-        input: str | None = None,
+        input: str | None = None,  # noqa: A002 (the name subprocess gives it)
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as `who`, or as the bearer of `token`; up to 120 s, `input` goes to its standard input.
 
@@ -154,7 +154,8 @@ def status(name: str = "dev", *, directory: Path | None = None) -> Status | None
         part: processes.is_running(state.processes.get(part))
         for part in controlplane.components(state, directory)
     }
-    api, is_ready, ready = Api(controlplane.server(state), directory / "pki"), False, ()
+    api, is_ready = Api(controlplane.server(state), directory / "pki"), False
+    ready: tuple[str, ...] = ()
     if running["kube-apiserver"]:
         with contextlib.suppress(ApiError):
             api.get("/readyz")
@@ -191,7 +192,7 @@ def down(
 
 
 def set_oidc(cluster: DevCluster, oidc: Oidc | None) -> None:
-    """Change whose ID tokens the API server accepts; it reads the new configuration within about 15 s, without restart."""
+    """Change whose ID tokens the API server accepts; without restart, it reads the file again within about 15 s."""
     with locked(cluster.directory / "lock"):
         state = _state(cluster.directory)
         state.oidc = oidc

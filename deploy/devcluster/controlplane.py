@@ -234,6 +234,7 @@ def _kwok(state: State, directory: Path) -> list[str]:
         "--manage-all-nodes=false",
         "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
         "--node-ip=127.0.0.1",
+        "--cidr=10.192.0.0/10",  # Apart from the services and the real node.
         # What kwok writes into the nodes: the logs are served by nodelogs, which passes the rest on to kwok.
         f"--node-port={state.ports['nodelogs']}",
         f"--server-address=127.0.0.1:{state.ports['kwok']}",

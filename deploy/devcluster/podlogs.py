@@ -31,7 +31,7 @@ DELETED, LISTED = "DELETED", "LISTED"
 
 
 class PodWatch(threading.Thread):
-    """Puts (event type, pod) for every pod into `events`; after a lost watch it lists again and reports what vanished."""
+    """Puts (event type, pod) for every pod into `events`; lists again after a lost watch, and reports what vanished."""
 
     def __init__(self, api: Api) -> None:
         super().__init__(daemon=True)
@@ -217,7 +217,7 @@ class PodLogs:
         return self._fake[name]
 
     def _directory(self, pod: Json) -> Path:
-        return self._root / pod["metadata"]["namespace"] / pod["metadata"]["name"]
+        return self._root / str(pod["metadata"]["namespace"]) / str(pod["metadata"]["name"])
 
     def _discard_all_but(self, uids: set[str]) -> None:
         waiting = {uid for _, _, uid in self._remove}

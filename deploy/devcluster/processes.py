@@ -1,5 +1,6 @@
 """Start processes that outlive us, know them again, and end exactly those; used by cluster.py and realnode.py."""
 
+import contextlib
 import os
 import signal
 import time
@@ -36,10 +37,10 @@ def is_running(process: Process | None) -> bool:
     """Whether this very process (not another one under its pid) still runs."""
     if process is None:
         return False
-    try:  # When it is a dead child of ours, let it go; otherwise it stays a zombie.
+    with contextlib.suppress(
+        ChildProcessError
+    ):  # A dead child of ours stays a zombie until it is waited for.
         os.waitpid(process.pid, os.WNOHANG)
-    except ChildProcessError:
-        pass
     return _start_time(process.pid) == process.started
 
 
@@ -59,10 +60,8 @@ def kill(process: Process) -> None:
 def send(process: Process, number: int) -> None:
     """Send a signal, unless the process is gone or its pid is another's."""
     if is_running(process):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, number)
-        except ProcessLookupError:
-            pass
 
 
 def wait_ended(process: Process, seconds: float) -> bool:

@@ -159,4 +159,4 @@ def _prefix(run: Run) -> str:
 
 
 def _random(run: Run) -> random.Random:
-    return random.Random(run.seed)  # noqa: S311 (no secret is made of it)
+    return random.Random(run.seed)

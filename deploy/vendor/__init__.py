@@ -1,1 +1,1 @@
-"""Copies third-party browser assets into `static/vendor/`; run by a developer, never at start-up or deployment."""
+"""Copies third-party browser assets into `static/vendor/`; run by a developer, never at start-up."""

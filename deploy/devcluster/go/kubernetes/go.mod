@@ -13,11 +13,11 @@ tool (
 require (
 	k8s.io/api v0.34.4
 	k8s.io/apiserver v0.34.4
-	k8s.io/client-go v0.34.4
 	k8s.io/component-base v0.34.4
 	k8s.io/cri-api v0.34.4
 	k8s.io/cri-client v0.0.0
 	k8s.io/kubectl v0.0.0
+	k8s.io/kubernetes v1.34.4
 )
 
 require (
@@ -172,6 +172,7 @@ require (
 	k8s.io/apiextensions-apiserver v0.0.0 // indirect
 	k8s.io/apimachinery v0.34.4 // indirect
 	k8s.io/cli-runtime v0.34.4 // indirect
+	k8s.io/client-go v0.34.4 // indirect
 	k8s.io/cloud-provider v0.34.4 // indirect
 	k8s.io/cluster-bootstrap v0.0.0 // indirect
 	k8s.io/component-helpers v0.34.4 // indirect
@@ -187,7 +188,6 @@ require (
 	k8s.io/kube-openapi v0.0.0-20250710124328-f3f2b991d03b // indirect
 	k8s.io/kube-scheduler v0.0.0 // indirect
 	k8s.io/kubelet v0.34.4 // indirect
-	k8s.io/kubernetes v1.34.4 // indirect
 	k8s.io/metrics v0.34.4 // indirect
 	k8s.io/mount-utils v0.0.0 // indirect
 	k8s.io/pod-security-admission v0.0.0 // indirect

@@ -26,10 +26,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/util/flushwriter"
-	"k8s.io/client-go/kubernetes/scheme"
 	criapi "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	crilogs "k8s.io/cri-client/pkg/logs"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	_ "k8s.io/kubernetes/pkg/apis/core/install" // how a query becomes PodLogOptions
 )
 
 // A pod is Running a moment before its first log file is there.
@@ -71,7 +72,7 @@ func serveLogs(root string) http.HandlerFunc {
 			}
 		}
 		options := &corev1.PodLogOptions{}
-		if err := scheme.ParameterCodec.DecodeParameters(request.URL.Query(), corev1.SchemeGroupVersion, options); err != nil {
+		if err := legacyscheme.ParameterCodec.DecodeParameters(request.URL.Query(), corev1.SchemeGroupVersion, options); err != nil {
 			http.Error(response, "Unable to decode query: "+err.Error(), http.StatusBadRequest)
 			return
 		}

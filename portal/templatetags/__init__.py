@@ -1,0 +1,1 @@
+"""Template tags that are about neither tenants nor jobs."""
