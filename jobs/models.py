@@ -8,9 +8,9 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
+from portal.reconciled import Reconciled
 
 from jobs.state import CommandMode, JobState
-from portal.reconciled import Reconciled
 from tenants.models import Pool, PriorityTier, Team
 
 
@@ -208,7 +208,9 @@ class LogStream(models.Model):
         default=list, blank=True
     )
     is_complete = models.BooleanField(default=False)
-    note = models.TextField(blank=True)  # why there is nothing, that the end is missing, or why reading fails now
+    note = models.TextField(
+        blank=True
+    )  # why there is nothing, that the end is missing, or why reading fails now
     failures = models.PositiveIntegerField(default=0)
     retry_at = models.DateTimeField(null=True, blank=True)
     holder = models.CharField(max_length=120, blank=True)

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from portal.live import announce
+from portal.queue import ring
 
 from jobs.actions.timeline import ring_admission
 from jobs.logs.streams import ensure_streams
 from jobs.models import Job, Node, Pod
-from portal.live import announce
-from portal.queue import ring
 from tenants.models import Pool, Team
 
 ENDED = ("Succeeded", "Failed")
