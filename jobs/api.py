@@ -5,13 +5,11 @@ from typing import Any
 from django.db.models import QuerySet
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from portal.rest import Conflict
 from rest_framework import mixins, status, viewsets
 from rest_framework.decorators import action
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
-from tenants.actions import Denied, Rejected
 
 from jobs.actions import KeyReused, cancel_job, submit_job
 from jobs.filters import JobFilter
@@ -26,7 +24,9 @@ from jobs.serializers import (
     WaitingSerializer,
     waiting_json,
 )
+from portal.rest import Conflict
 from tenants.access import Verb, Viewer, can
+from tenants.actions import Denied, Rejected
 
 # A Submission's field names where the API calls them otherwise.
 API_FIELD = {"argv": "command", "wall_seconds": "wall_time"}

@@ -6,9 +6,8 @@ Every parser raises ValueError with a sentence for the person who typed it.
 import re
 from collections.abc import Mapping
 
-from portal.kube.quantity import QuantityError, parse_cpu_milli, parse_gpus, parse_memory_bytes
-
 from jobs.argv import CommandError, split_command
+from portal.kube.quantity import QuantityError, parse_cpu_milli, parse_gpus, parse_memory_bytes
 
 _DURATION = re.compile(r"(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m)?\s*(?:(\d+)s)?", re.ASCII | re.IGNORECASE)
 

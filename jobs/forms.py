@@ -6,16 +6,16 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from portal.kube.quantity import format_cpu, format_memory
-from tenants.queries import pools_for, teams_for, tiers_for
 
 from jobs import fields
 from jobs.actions import Submission
 from jobs.argv import join_command
 from jobs.models import Job
 from jobs.state import CommandMode
+from portal.kube.quantity import format_cpu, format_memory
 from tenants.access import Verb, Viewer, can
 from tenants.models import Pool, PriorityTier, Team
+from tenants.queries import pools_for, teams_for, tiers_for
 
 
 class ParsedField(forms.CharField):

@@ -2,12 +2,11 @@
 
 from typing import Any
 
+from jobs.argv import container_argv, escape_dollars
+from jobs.state import JobSpec
 from portal.kube import names
 from portal.kube.plan import Manifest
 from portal.kube.quantity import format_cpu, format_memory
-
-from jobs.argv import container_argv, escape_dollars
-from jobs.state import JobSpec
 
 CONTAINER = "main"
 MASTER_PORT = 29500  # torchrun's default rendezvous port

@@ -8,9 +8,9 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
-from portal.reconciled import Reconciled
 
 from jobs.state import CommandMode, JobState
+from portal.reconciled import Reconciled
 from tenants.models import Pool, PriorityTier, Team
 
 

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from jobs import actions
 from portal.kube import names, objects
 from portal.kube.informer import Change
 from portal.kube.quantity import QuantityError, parse_cpu_milli, parse_gpus, parse_memory_bytes
-
-from jobs import actions
 
 # Resources of a node that are not accelerators.
 _PLAIN = ("cpu", "memory", "pods", "ephemeral-storage")

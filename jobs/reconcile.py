@@ -11,12 +11,6 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
-from portal.kube import names, objects
-from portal.kube.client import Cluster
-from portal.kube.errors import ClusterError, ClusterUnreachable
-from portal.kube.plan import make_plan
-from portal.queue import ring
-from tenants.reconcile import connected
 
 from jobs import actions
 from jobs.admission import Cause, CauseCode, decide
@@ -25,6 +19,12 @@ from jobs.models import Job, PoolQueue
 from jobs.queries.states import job_spec, pod_states, queue_snapshot, streams_are_complete
 from jobs.state import HOLDING, TERMINAL, JobState
 from jobs.status import Condition, ObservedJob, derive_status
+from portal.kube import names, objects
+from portal.kube.client import Cluster
+from portal.kube.errors import ClusterError, ClusterUnreachable
+from portal.kube.plan import make_plan
+from portal.queue import ring
+from tenants.reconcile import connected
 
 log = logging.getLogger(__name__)
 

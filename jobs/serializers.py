@@ -4,17 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
-from portal.kube.quantity import format_cpu, format_memory
 from rest_framework import serializers
-from tenants.queries import pools_for, teams_for, tiers_for
 
 from jobs import fields
 from jobs.actions import Submission
 from jobs.models import Job, JobEvent, Pod
 from jobs.queries import waiting_cause
 from jobs.state import CommandMode
+from portal.kube.quantity import format_cpu, format_memory
 from tenants.access import Verb, Viewer, can
 from tenants.models import Pool, PriorityTier, Team
+from tenants.queries import pools_for, teams_for, tiers_for
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "number"}]})

@@ -1,12 +1,12 @@
 """Doorbells of this app: what `ring("jobs.tasks…")` starts. Arguments are ids; everything may run twice."""
 
 from django.utils import timezone
-from portal.queue import ring
 
 from jobs import reconcile
 from jobs.actions.timeline import ring_admission
 from jobs.models import Job, PoolQueue
 from jobs.state import ACTIVE, JobState
+from portal.queue import ring
 
 SWEEP_LIMIT = 500
 

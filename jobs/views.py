@@ -9,9 +9,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
-from tenants.actions import Denied, Rejected
-from tenants.login import ViewerRequest
-from tenants.queries import NotVisible
 
 from jobs.actions import KeyReused, cancel_job, submit_job
 from jobs.argv import join_command
@@ -21,6 +18,9 @@ from jobs.models import Job
 from jobs.queries import cluster_view, get_job, home_view, jobs_for, waiting_cause
 from jobs.state import TERMINAL
 from tenants.access import Verb, can
+from tenants.actions import Denied, Rejected
+from tenants.login import ViewerRequest
+from tenants.queries import NotVisible
 
 PAGE_SIZE = 50
 

@@ -10,8 +10,8 @@ from django.contrib.auth.models import AbstractUser
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import F, Q
-from portal.reconciled import Reconciled
 
+from portal.reconciled import Reconciled
 from tenants.access import PlatformRole, TeamRole
 
 SLUG = RegexValidator(

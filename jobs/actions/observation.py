@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from portal.live import announce
-from portal.queue import ring
 
 from jobs.actions.timeline import ring_admission
 from jobs.logs.streams import ensure_streams
 from jobs.models import Job, Node, Pod
+from portal.live import announce
+from portal.queue import ring
 from tenants.models import Pool, Team
+from tenants.state import pool_of
 
 ENDED = ("Succeeded", "Failed")
 
@@ -140,7 +141,8 @@ def _store_node(
     row: Mapping[str, Any], pools: Sequence[Pool], known: dict[str, Node], now: datetime
 ) -> set[int | None]:
     """Insert or update one node; the ids of the pools this concerns."""
-    columns = dict(row) | {"pool_id": pool_of(row["labels"], pools), "gone_at": None}
+    pool = pool_of(row["labels"], pools)
+    columns = dict(row) | {"pool_id": pool.pk if pool else None, "gone_at": None}
     node = known.get(row["name"])
     if node is None:
         known[row["name"]] = Node.objects.create(seen_at=now, **columns)
@@ -155,14 +157,6 @@ def _store_node(
     node.seen_at = now
     node.save()
     return {before, node.pool_id}
-
-
-def pool_of(labels: Mapping[str, str], pools: Iterable[Pool]) -> int | None:
-    """The first pool (by slug) whose node selector the labels satisfy; an empty selector takes no node."""
-    for pool in sorted(pools, key=lambda each: each.slug):
-        if pool.node_selector and all(labels.get(key) == value for key, value in pool.node_selector.items()):
-            return pool.pk
-    return None
 
 
 def ring_pools(pool_ids: Collection[int]) -> None:

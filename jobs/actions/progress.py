@@ -9,14 +9,14 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
-from portal.live import announce
-from portal.queue import ring
 
 from jobs.actions.timeline import add_event, announce_job, ring_admission
 from jobs.admission import Cause, Decisions
 from jobs.models import Job, PoolQueue
 from jobs.state import HOLDING, TERMINAL, TRANSITIONS, JobState
 from jobs.status import Status
+from portal.live import announce
+from portal.queue import ring
 
 
 def record_decisions(pool_id: int, decisions: Decisions, *, token: UUID, now: datetime) -> bool:

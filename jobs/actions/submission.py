@@ -12,9 +12,6 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from portal.kube import names
-from portal.queue import ring
-from tenants.actions import Denied, Rejected, record
 
 from jobs.actions.timeline import add_event, announce_job, ring_admission
 from jobs.admission import CauseCode
@@ -22,7 +19,10 @@ from jobs.argv import MAX_SCRIPT_BYTES
 from jobs.manifests import RESERVED_ENV_PREFIX
 from jobs.models import Job
 from jobs.state import TERMINAL, CommandMode, JobState
+from portal.kube import names
+from portal.queue import ring
 from tenants.access import Verb, Viewer, can
+from tenants.actions import Denied, Rejected, record
 from tenants.models import Pool, PriorityTier, Team
 
 MAX_WORKERS = 512

@@ -2,10 +2,9 @@
 
 from datetime import datetime
 
+from jobs.models import Job, JobEvent, PoolQueue
 from portal.live import announce
 from portal.queue import ring
-
-from jobs.models import Job, JobEvent, PoolQueue
 
 
 def add_event(

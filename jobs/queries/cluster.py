@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tenants.queries import pools_for
-
 from jobs.models import Node, Pod
 from jobs.usage import Allocation, NodeAllocation, NodeDevices, PodDevices, allocate
 from tenants.access import Viewer
 from tenants.models import Pool, Team
+from tenants.queries import pools_for
 
 ENDED = ("Succeeded", "Failed")
 READY_TAINTS = ("node.kubernetes.io/",)

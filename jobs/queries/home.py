@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import dataclass
 
 from django.db.models import Count, F, Sum
-from tenants.queries import pools_for, teams_for
 
 from jobs.admission import Cause
 from jobs.admission.rules import ceiling
@@ -15,6 +14,7 @@ from jobs.queries.states import entitlements_of
 from jobs.state import HOLDING, TERMINAL, JobState
 from tenants.access import Viewer
 from tenants.models import Team
+from tenants.queries import pools_for, teams_for
 
 SHOWN = 8
 

@@ -1,11 +1,11 @@
 """Jobs as a viewer may see them. Every function takes the viewer; foreign jobs do not exist for it."""
 
 from django.db.models import QuerySet
-from tenants.queries import NotVisible
 
 from jobs.admission import Cause, CauseCode
 from jobs.models import Job
 from tenants.access import Viewer
+from tenants.queries import NotVisible
 
 
 def jobs_for(viewer: Viewer) -> QuerySet[Job]:

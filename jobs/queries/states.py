@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Q
-from portal.health import cluster_unreachable_since
 
 from jobs.admission import Entitlement, Holder, NodeRoom, QueuedJob, Snapshot
 from jobs.models import Job, LogStream, Node, Pod
 from jobs.queries.cluster import ENDED, is_usable
 from jobs.state import HOLDING, CommandMode, ContainerState, JobSpec, JobState, PodState, Resources
+from portal.health import cluster_unreachable_since
 from tenants.models import Pool, PriorityTier, Quota, Team, TierGrant
 
 

@@ -1,0 +1,69 @@
+"""Health, freshness and the news stream: pages that belong to no app."""
+
+from datetime import timedelta
+
+from asgiref.sync import sync_to_async
+from django.db import Error, connection
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from portal import health, live
+from tenants.login import ViewerRequest
+from tenants.queries import can_follow
+
+MAX_TOPICS = 20
+WORKER_SILENCE = timedelta(seconds=90)
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+def readyz(request: HttpRequest) -> JsonResponse:
+    """Database, worker and cluster, each with its age; 503 while the database or the worker is away."""
+    try:
+        last = health.last_beat(health.WORKER)
+    except Error:
+        return JsonResponse({"database": "unreachable"}, status=503)
+    is_alive = last is not None and timezone.now() - last < WORKER_SILENCE
+    cluster = health.cluster_freshness()
+    body = {
+        "database": "ok",
+        "worker": "ok" if is_alive else "silent",
+        "cluster": cluster.error or ("stale" if cluster.is_stale else "ok"),
+    }
+    return JsonResponse(body, status=200 if is_alive else 503)
+
+
+def freshness(request: ViewerRequest) -> HttpResponse:
+    """The notice that the shown cluster state is old, fetched again now and then."""
+    return render(request, "_freshness.html")
+
+
+async def events(request: HttpRequest) -> HttpResponseBase:
+    """News about topics as server-sent events; rights are looked at again with each new connection."""
+    topics = await sync_to_async(_topics)(request)
+    if topics is None:
+        return StreamingHttpResponse(
+            iter(["event: signed-out\ndata: \n\n"]), content_type="text/event-stream", headers=STREAM_HEADERS
+        )
+    viewer = request.viewer  # type: ignore[attr-defined]
+    # A stream must not hold a database connection for as long as a page is open.
+    await sync_to_async(connection.close)()
+    team_ids = None if viewer.sees_every_team else viewer.team_ids
+    return StreamingHttpResponse(
+        live.stream(topics, team_ids), content_type="text/event-stream", headers=STREAM_HEADERS
+    )
+
+
+STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+def _topics(request: HttpRequest) -> list[str] | None:
+    viewer = getattr(request, "viewer", None)
+    if viewer is None:
+        return None
+    wanted = request.GET.getlist("topic")[:MAX_TOPICS]
+    return [topic for topic in wanted if len(topic) <= 60 and can_follow(viewer, topic)]

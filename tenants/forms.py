@@ -1,0 +1,65 @@
+"""Forms of the administration: typed text to rows that an action saves."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from tenants.models import Pool, Quota
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """`key=value` lines to labels. Raises ValidationError naming the line."""
+    found = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            key, separator, value = line.strip().partition("=")
+            if not separator or not key:
+                raise ValidationError(f"Line {number}: write key=value.")
+            found[key] = value
+    return found
+
+
+class PoolForm(forms.ModelForm[Pool]):
+    """One pool."""
+
+    selector = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3}),
+        label="Node labels",
+        help_text="key=value, one a line. Nodes that carry all of them belong to the pool.",
+    )
+
+    class Meta:
+        model = Pool
+        fields: ClassVar = ["slug", "name", "gpu_model", "gpu_resource", "order_policy", "is_on_hold"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["selector"].initial = "\n".join(
+            f"{k}={v}" for k, v in self.instance.node_selector.items()
+        )
+        if self.instance.pk:
+            self.fields["slug"].disabled = True  # objects in the cluster are named after it
+
+    def clean_selector(self) -> dict[str, str]:
+        """The labels as a mapping."""
+        found = labels_of(self.cleaned_data["selector"])
+        self.instance.node_selector = found
+        return found
+
+
+class QuotaForm(forms.ModelForm[Quota]):
+    """What one team may hold in one pool."""
+
+    version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+    class Meta:
+        model = Quota
+        fields: ClassVar = ["guarantee", "borrow_cap", "lend_cap", "hard_max", "per_user_cap"]
+        help_texts: ClassVar = {
+            "guarantee": "Always there for the team.",
+            "borrow_cap": "How much above the guarantee while others are idle.",
+            "lend_cap": "How much of an idle guarantee others may take.",
+            "hard_max": "Never more than this; empty for no bound.",
+            "per_user_cap": "The most one person may hold; empty for no bound.",
+        }

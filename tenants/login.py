@@ -1,0 +1,391 @@
+"""Who is asking: OpenID Connect sign-in, ID tokens as bearers, and the viewer of each request.
+
+Subclasses of mozilla-django-oidc, which by itself checks neither audience nor issuer, matches users by e-mail, and
+answers a broken provider with a server error. Tokens are verified here, once, for sign-in and for the API.
+"""
+
+import logging
+import threading
+import time
+from typing import Any, cast
+
+import jwt
+import requests
+from django.conf import settings
+from django.contrib import auth
+from django.core.exceptions import SuspiciousOperation
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme, urlencode
+from mozilla_django_oidc.auth import OIDCAuthenticationBackend
+from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthenticationRequestView
+from rest_framework import authentication, exceptions
+from rest_framework.request import Request
+
+from portal.health import cluster_freshness
+from tenants.access import Verb, Viewer, can
+from tenants.claims import groups_of
+from tenants.models import Team, User
+from tenants.queries import NotVisible, viewer_for
+
+log = logging.getLogger(__name__)
+DISCOVERY_SECONDS = 600.0
+KEYS_AGAIN_SECONDS = 30.0  # an unknown key may be new; asking for it is limited
+LEEWAY_SECONDS = 30
+VERIFIED_AT = "claims_verified_at"  # in the session
+PUBLIC = ("/static/", "/healthz", "/readyz", "/sign-in/", "/signed-out/", "/oidc/", "/favicon.ico", "/api/")
+
+
+class ViewerRequest(HttpRequest):
+    """A request of somebody who is signed in."""
+
+    viewer: Viewer
+
+
+class ProviderError(Exception):
+    """The identity provider cannot be reached or answers nonsense; the message is for people."""
+
+
+class TokenError(Exception):
+    """An ID token that is not acceptable; the message says why, never its content."""
+
+
+class Provider:
+    """The provider's discovery document and keys, kept for ten minutes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._document: dict[str, Any] = {}
+        self._document_at = 0.0
+        self._keys: dict[str, jwt.PyJWK] = {}
+        self._keys_at = 0.0
+
+    def document(self) -> dict[str, Any]:
+        """The discovery document. Raises ProviderError."""
+        with self._lock:
+            if not self._document or time.monotonic() - self._document_at > DISCOVERY_SECONDS:
+                found = _fetch(f"{settings.BERTH_OIDC_ISSUER}/.well-known/openid-configuration")
+                if found.get("issuer") != settings.BERTH_OIDC_ISSUER:
+                    raise ProviderError(
+                        "The identity provider calls itself otherwise than BERTH_OIDC_ISSUER."
+                    )
+                self._document, self._document_at = found, time.monotonic()
+            return self._document
+
+    def key(self, token: str) -> jwt.PyJWK:
+        """The key that signed a token. Raises ProviderError or TokenError."""
+        try:
+            kid = str(jwt.get_unverified_header(token).get("kid", ""))
+        except jwt.InvalidTokenError as error:
+            raise TokenError("This is no ID token.") from error
+        address = self.document()["jwks_uri"]
+        with self._lock:
+            age = time.monotonic() - self._keys_at
+            if (
+                age > DISCOVERY_SECONDS
+                or (kid not in self._keys and age > KEYS_AGAIN_SECONDS)
+                or not self._keys
+            ):
+                keys = _fetch(address).get("keys", [])
+                self._keys = {
+                    str(each.get("kid", "")): jwt.PyJWK(each) for each in keys if each.get("kty") == "RSA"
+                }
+                self._keys_at = time.monotonic()
+            if kid not in self._keys:
+                raise TokenError("The token is signed with an unknown key.")
+            return self._keys[kid]
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """The claims of an ID token for us: signature, issuer, audience, expiry. Raises TokenError, ProviderError."""
+        key = self.key(token)
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=["RS256"],
+                audience=settings.OIDC_RP_CLIENT_ID,
+                issuer=settings.BERTH_OIDC_ISSUER,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iat", "iss", "aud", "sub"]},
+            )
+        except jwt.InvalidTokenError as error:
+            raise TokenError(f"The token is not acceptable: {error}.") from error
+        if "azp" in claims and claims["azp"] != settings.OIDC_RP_CLIENT_ID:
+            raise TokenError("The token was issued to another client.")
+        return claims
+
+
+provider = Provider()
+
+
+def _fetch(address: str) -> dict[str, Any]:
+    try:
+        answer = requests.get(address, timeout=settings.OIDC_TIMEOUT, verify=settings.OIDC_VERIFY_SSL)
+        answer.raise_for_status()
+        found = answer.json()
+    except (requests.RequestException, ValueError) as error:
+        log.warning("identity provider: %s: %s", address, type(error).__name__)
+        raise ProviderError(
+            "The identity provider does not answer as it should. Try again in a moment."
+        ) from error
+    if not isinstance(found, dict):
+        raise ProviderError("The identity provider does not answer as it should. Try again in a moment.")
+    return found
+
+
+def user_of(claims: dict[str, Any]) -> User:
+    """The user of verified claims, made at the first sign-in and brought up to date at each."""
+    groups, state = groups_of(claims, settings.BERTH_OIDC_GROUPS_CLAIM)
+    subject = str(claims["sub"])[:255]
+    shown = str(
+        claims.get(settings.BERTH_OIDC_USERNAME_CLAIM) or claims.get("preferred_username") or subject
+    )[:140]
+    columns = {
+        "display_name": str(claims.get("name") or "")[:255],
+        "email": str(claims.get("email") or "")[:254],
+        "groups_claim": groups,
+        "claim_state": state,
+        "claims_verified_at": timezone.now(),
+    }
+    user = User.objects.filter(issuer=settings.BERTH_OIDC_ISSUER, subject=subject).first()
+    if user is None:
+        # Names are shown, never compared: two people of the same name stay two.
+        taken = User.objects.filter(username=shown).exists()
+        username = f"{shown}-{User.objects.count()}" if taken else shown
+        user = User(issuer=settings.BERTH_OIDC_ISSUER, subject=subject, username=username, **columns)
+        user.set_unusable_password()
+        user.save()
+        return user
+    for name, value in columns.items():
+        setattr(user, name, value)
+    user.save(update_fields=[*columns])
+    return user
+
+
+class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]
+    """The code flow with our own verification of tokens and our own matching of users."""
+
+    def authenticate(self, request: HttpRequest | None, **kwargs: Any) -> User | None:
+        if request is None or "nonce" not in kwargs:
+            return None
+        document = provider.document()
+        self.OIDC_OP_TOKEN_ENDPOINT = document["token_endpoint"]
+        return cast(User | None, super().authenticate(request, **kwargs))
+
+    def verify_token(self, token: str, **kwargs: Any) -> dict[str, Any]:
+        claims = provider.claims(token)
+        if not kwargs.get("nonce") or claims.get("nonce") != kwargs["nonce"]:
+            raise TokenError("The token does not belong to this sign-in.")
+        return claims
+
+    def get_or_create_user(self, access_token: str, id_token: str, payload: dict[str, Any]) -> User:
+        return user_of(payload)
+
+
+class SignIn(OIDCAuthenticationRequestView):  # type: ignore[misc]
+    """Sends the browser to the provider; a page with a way on when there is none."""
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        try:
+            self.OIDC_OP_AUTH_ENDPOINT = provider.document()["authorization_endpoint"]
+        except ProviderError as error:
+            if _is_within_grace(request):
+                # The renewal can wait: work goes on with what was last verified.
+                request.session["renew_not_before"] = time.time() + 60
+                return redirect(_safe_next(request))
+            return _failed(request, str(error), "provider unreachable", status=503)
+        return cast(HttpResponse, super().get(request))
+
+
+class Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]
+    """The way back from the provider."""
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        if request.GET.get("error"):
+            return _failed(
+                request, "The identity provider refused the sign-in.", request.GET["error"][:60], status=403
+            )
+        try:
+            answer = super().get(request)
+        except ProviderError as error:
+            return _failed(request, str(error), "provider unreachable", status=503)
+        except (TokenError, SuspiciousOperation, requests.RequestException, KeyError, ValueError) as error:
+            log.warning("sign-in failed: %s", type(error).__name__)
+            text = str(error) if isinstance(error, TokenError) else "The sign-in was not completed in order."
+            return _failed(request, text, type(error).__name__, status=400)
+        return cast(HttpResponse, answer)
+
+    def login_success(self) -> HttpResponseRedirect:
+        answer = cast(HttpResponseRedirect, super().login_success())
+        self.request.session[VERIFIED_AT] = time.time()
+        self.request.session.pop("renew_not_before", None)
+        return answer
+
+    def login_failure(self) -> HttpResponse:
+        return _failed(
+            self.request, "The sign-in was not completed. Please start again.", "no session", status=400
+        )
+
+
+def _failed(request: HttpRequest, text: str, code: str, *, status: int) -> HttpResponse:
+    return render(request, "tenants/sign_in_failed.html", {"text": text, "code": code}, status=status)
+
+
+def _safe_next(request: HttpRequest) -> str:
+    address = request.GET.get("next", "/")
+    fits = url_has_allowed_host_and_scheme(address, allowed_hosts={request.get_host()}, require_https=False)
+    return address if fits else "/"
+
+
+def sign_out(request: HttpRequest) -> HttpResponse:
+    """End the session here and, where the provider offers it, there."""
+    if request.method != "POST":
+        return redirect("/")
+    token = request.session.get("oidc_id_token")
+    auth.logout(request)
+    try:
+        address = provider.document().get("end_session_endpoint") if token else None
+    except ProviderError:
+        address = None
+    back = request.build_absolute_uri(reverse("signed-out"))
+    if not address:
+        return redirect(back)
+    query = {
+        "id_token_hint": token,
+        "post_logout_redirect_uri": back,
+        "client_id": settings.OIDC_RP_CLIENT_ID,
+    }
+    return HttpResponseRedirect(f"{address}?{urlencode(query)}")
+
+
+def signed_out(request: HttpRequest) -> HttpResponse:
+    """The page after signing out."""
+    return render(request, "tenants/signed_out.html", {"was_signed_in": True})
+
+
+class ViewerMiddleware:
+    """Gives each request its viewer and sends everybody else to sign in; renews claims that have grown old.
+
+    Also answers NotVisible as 404, the same for what is not there and what is another's.
+    """
+
+    def __init__(self, get_response: Any) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        user = request.user
+        is_known = isinstance(user, User) and user.is_active
+        if is_known and not request.path.startswith("/static/"):
+            if _is_over(request):
+                auth.logout(request)
+                is_known = False
+            else:
+                cast(Any, request).viewer = viewer_for(cast(User, user))
+        if request.path.startswith(PUBLIC):
+            return cast(HttpResponseBase, self._get_response(request))
+        if not is_known:
+            return _to_sign_in(request)
+        if _wants_renewal(request):
+            return _to_sign_in(request)
+        return cast(HttpResponseBase, self._get_response(request))
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """A row that is not the viewer's looks like one that is not there."""
+        if isinstance(error, NotVisible):
+            return render(request, "404.html", {"text": str(error)}, status=404)
+        return None
+
+
+def _age(request: HttpRequest) -> float:
+    verified = request.session.get(VERIFIED_AT)
+    # Sessions that did not come from the provider (superusers of Django's own admin) do not age.
+    return 0.0 if verified is None else time.time() - float(verified)
+
+
+def _is_over(request: HttpRequest) -> bool:
+    return _age(request) > settings.BERTH_SESSION_RENEWAL_SECONDS + settings.BERTH_SESSION_GRACE_SECONDS
+
+
+def _is_within_grace(request: HttpRequest) -> bool:
+    return request.user.is_authenticated and VERIFIED_AT in request.session and not _is_over(request)
+
+
+def _wants_renewal(request: HttpRequest) -> bool:
+    """Only whole pages are sent away: a form, a fragment or a stream would lose something on the way."""
+    is_page = request.method == "GET" and request.headers.get("Sec-Fetch-Dest", "document") == "document"
+    if (
+        not is_page
+        or request.headers.get("HX-Request")
+        or "text/html" not in request.headers.get("Accept", "")
+    ):
+        return False
+    if time.time() < request.session.get("renew_not_before", 0):
+        return False
+    return _age(request) > settings.BERTH_SESSION_RENEWAL_SECONDS
+
+
+def _to_sign_in(request: HttpRequest) -> HttpResponse:
+    target = request.get_full_path() if request.method == "GET" else "/"
+    address = f"{reverse('sign-in')}?{urlencode({'next': target})}"
+    if request.headers.get("HX-Request"):
+        return HttpResponse(status=401, headers={"HX-Redirect": address})
+    if "text/html" not in request.headers.get("Accept", "text/html") and "*/*" not in request.headers.get(
+        "Accept", ""
+    ):
+        return HttpResponse("Sign in first.\n", status=401, content_type="text/plain")
+    return redirect(address)
+
+
+def page_context(request: HttpRequest) -> dict[str, Any]:
+    """What every page shows around its content: memberships, the New-job button, how fresh the cluster is."""
+    viewer = getattr(request, "viewer", None)
+    if not isinstance(viewer, Viewer):
+        return {}
+    teams = Team.objects.filter(pk__in=viewer.team_ids).order_by("slug")
+    return {
+        "memberships": [{"team": team, "role": viewer.teams[team.pk]} for team in teams],
+        "may_submit": any(can(viewer, Verb.SUBMIT_JOB, team_id) for team_id in viewer.team_ids),
+        "cluster": cluster_freshness(),
+    }
+
+
+class BearerAuthentication(authentication.BaseAuthentication):
+    """`Authorization: Bearer <ID token>`, verified offline: signature, issuer, audience, expiry."""
+
+    def authenticate(self, request: Request) -> tuple[User, dict[str, Any]] | None:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        try:
+            claims = provider.claims(token.strip())
+        except TokenError as error:
+            raise exceptions.AuthenticationFailed(str(error)) from error
+        except ProviderError as error:
+            raise Unavailable(str(error)) from error
+        user = user_of(claims)
+        if not user.is_active:
+            raise exceptions.AuthenticationFailed("This user is disabled.")
+        cast(Any, request._request).viewer = viewer_for(user)
+        return user, claims
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Bearer realm="berth"'
+
+
+class Unavailable(exceptions.APIException):
+    """503."""
+
+    status_code = 503
+    default_detail = "Temporarily unavailable."
+    default_code = "unavailable"
+
+
+class SessionAuthentication(authentication.SessionAuthentication):
+    """The browser's session, with CSRF protection; its viewer was set by the middleware."""
+
+    def authenticate(self, request: Request) -> Any:
+        if not isinstance(getattr(request._request, "viewer", None), Viewer):
+            return None
+        return super().authenticate(request)

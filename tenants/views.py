@@ -1,0 +1,161 @@
+"""Pages about teams, pools, quotas, tiers, groups and the audit trail."""
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from tenants.access import Verb, can
+from tenants.actions import Denied, Rejected, save_pool, save_quota
+from tenants.forms import PoolForm, QuotaForm
+from tenants.login import ViewerRequest
+from tenants.models import Pool, PriorityTier, Quota
+from tenants.queries import (
+    NotVisible,
+    audit_for,
+    get_pool,
+    get_team,
+    mappings_for,
+    pools_for,
+    quotas_for,
+    teams_for,
+    tiers_for,
+)
+
+PAGE_SIZE = 50
+
+
+@require_GET
+def team_list(request: ViewerRequest) -> HttpResponse:
+    """The viewer's teams."""
+    return render(request, "tenants/team_list.html", {"teams": teams_for(request.viewer)})
+
+
+@require_GET
+def team_detail(request: ViewerRequest, slug: str) -> HttpResponse:
+    """One team: members' groups and roles, quota, tiers, how its namespace stands."""
+    team = get_team(request.viewer, slug)
+    context = {
+        "team": team,
+        "mappings": mappings_for(request.viewer).filter(team=team),
+        "quotas": quotas_for(request.viewer).filter(team=team),
+        "grants": team.tier_grants.select_related("tier"),
+        "role": request.viewer.teams.get(team.pk),
+    }
+    return render(request, "tenants/team_detail.html", context)
+
+
+def _may_look(request: ViewerRequest) -> bool:
+    return can(request.viewer, Verb.SEE_ADMINISTRATION)
+
+
+def _forbidden(request: ViewerRequest, text: str = "") -> HttpResponse:
+    context = {"title": "Not allowed", "text": text} if text else {}
+    return render(request, "403.html", context, status=403)
+
+
+@require_GET
+def pool_list(request: ViewerRequest) -> HttpResponse:
+    """Pools and how their nodes stand."""
+    if not _may_look(request):
+        return _forbidden(request)
+    pools = pools_for(request.viewer).prefetch_related("nodes", "quotas")
+    return render(request, "tenants/pool_list.html", {"pools": pools, "may_change": _may_change(request)})
+
+
+def _may_change(request: ViewerRequest) -> bool:
+    return can(request.viewer, Verb.ADMINISTER)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def pool_form(request: ViewerRequest, slug: str = "") -> HttpResponse:
+    """Create or change a pool."""
+    if not _may_change(request):
+        return _forbidden(request, "Only platform admins change pools.")
+    pool = get_pool(request.viewer, slug) if slug else Pool()
+    form = PoolForm(request.POST or None, instance=pool)
+    if request.method == "POST" and form.is_valid():
+        try:
+            saved = save_pool(actor=request.viewer, pool=form.instance)
+        except Rejected as error:
+            _show(form, error, {"node_selector": "selector"})
+        except Denied as error:
+            return _forbidden(request, str(error))
+        else:
+            messages.success(request, f"Pool {saved.name} is saved; its nodes follow in a moment.")
+            return redirect("pool-list")
+    status = 422 if request.method == "POST" else 200
+    return render(request, "tenants/pool_form.html", {"form": form, "pool": pool}, status=status)
+
+
+@require_GET
+def quota_list(request: ViewerRequest) -> HttpResponse:
+    """Matrix of teams and pools."""
+    if not _may_look(request):
+        return _forbidden(request)
+    pools = [*pools_for(request.viewer)]
+    by_key = {(quota.team_id, quota.pool_id): quota for quota in quotas_for(request.viewer)}
+    rows = [
+        (team, [(pool, by_key.get((team.pk, pool.pk))) for pool in pools])
+        for team in teams_for(request.viewer)
+    ]
+    return render(
+        request, "tenants/quota_list.html", {"pools": pools, "rows": rows, "may_change": _may_change(request)}
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def quota_form(request: ViewerRequest, team: str, pool: str) -> HttpResponse:
+    """Set what one team may hold in one pool."""
+    if not _may_change(request):
+        return _forbidden(request, "Only platform admins change quotas.")
+    the_team, the_pool = get_team(request.viewer, team), get_pool(request.viewer, pool)
+    quota = Quota.objects.filter(team=the_team, pool=the_pool).first() or Quota(team=the_team, pool=the_pool)
+    form = QuotaForm(request.POST or None, instance=quota, initial={"version": quota.version})
+    if request.method == "POST" and form.is_valid():
+        try:
+            save_quota(actor=request.viewer, quota=form.instance, version=form.cleaned_data["version"])
+        except Rejected as error:
+            _show(form, error, {"version": ""})
+        except Denied as error:
+            return _forbidden(request, str(error))
+        else:
+            messages.success(request, f"{the_team.name} in {the_pool.name}: saved.")
+            return redirect("quota-list")
+    status = 422 if request.method == "POST" else 200
+    context = {"form": form, "team": the_team, "pool": the_pool}
+    return render(request, "tenants/quota_form.html", context, status=status)
+
+
+def _show(form: PoolForm | QuotaForm, error: Rejected, renamed: dict[str, str]) -> None:
+    for name, texts in error.errors.items():
+        target = renamed.get(name, name)
+        for text in texts:
+            form.add_error(target if target in form.fields else None, text)
+
+
+@require_GET
+def tier_list(request: ViewerRequest) -> HttpResponse:
+    """Priority tiers."""
+    if not _may_look(request):
+        return _forbidden(request)
+    tiers = PriorityTier.objects.prefetch_related("grants__team").filter(pk__in=tiers_for(request.viewer))
+    return render(request, "tenants/tier_list.html", {"tiers": tiers})
+
+
+@require_GET
+def group_list(request: ViewerRequest) -> HttpResponse:
+    """Which group of the provider means what."""
+    if not _may_look(request):
+        return _forbidden(request)
+    return render(request, "tenants/group_list.html", {"mappings": mappings_for(request.viewer)})
+
+
+@require_GET
+def audit_list(request: ViewerRequest) -> HttpResponse:
+    """Who did or tried what."""
+    if not can(request.viewer, Verb.SEE_AUDIT):
+        raise NotVisible("There is no such page for you.")
+    page = Paginator(audit_for(request.viewer), PAGE_SIZE).get_page(request.GET.get("page"))
+    return render(request, "tenants/audit_list.html", {"page": page})
