@@ -98,7 +98,7 @@ class Broker(ORM):
 
 def _end_with_supervisor() -> None:
     """A cluster whose supervisor was killed stops in order: the next supervisor starts one of its own."""
-    supervisor = os.environ.get("BERTH_SUPERVISOR", "")
+    supervisor = os.environ.get("QCLUSTER_SUPERVISOR", "")
     if supervisor and not os.path.exists(f"/proc/{supervisor}"):
         os.kill(os.getpgrp(), signal.SIGTERM)  # the cluster's first process leads the group
         time.sleep(1)

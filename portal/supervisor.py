@@ -27,6 +27,7 @@ SWEEP_SECONDS = 5.0
 BEAT_SECONDS = 10.0
 SILENCE_SECONDS = 60.0
 STOP_SECONDS = 15.0
+RESTART_SECONDS = 1.0
 KEEP_CHANGES = timedelta(minutes=10)
 
 
@@ -50,7 +51,8 @@ def run(stop: threading.Event, *, sweeps: tuple[str, ...]) -> None:
             if cluster.poll() is not None or _is_silent(now - started):
                 log.error("the task cluster ended or fell silent; starting it again")
                 _kill(cluster)
-                cluster, started = _start(), now
+                stop.wait(RESTART_SECONDS)  # whatever ended it may need a moment too
+                cluster, started = _start(), time.monotonic()
             try:
                 if now >= next_beat:
                     ring("portal.supervisor.heartbeat")
@@ -74,7 +76,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "BERTH_PROCESS": "worker", "BERTH_SUPERVISOR": str(os.getpid())}
+    return {**os.environ, "BERTH_PROCESS": "worker", "QCLUSTER_SUPERVISOR": str(os.getpid())}
 
 
 def _is_silent(age: float) -> bool:

@@ -1,5 +1,7 @@
 """Quantities: RW-057."""
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,10 +43,8 @@ def test_what_is_written_is_read_back(count: int) -> None:
 
 @given(st.text(max_size=40))
 def test_any_text_is_a_number_or_a_clear_error(text: str) -> None:
-    try:
+    with contextlib.suppress(QuantityError):
         assert quantity.parse_gpus(text) >= 0
-    except QuantityError as error:
-        assert str(error)
 
 
 def test_equal_quantities_are_the_same_in_any_notation() -> None:
