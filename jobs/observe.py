@@ -43,6 +43,28 @@ def change_nodes(changes: Sequence[Change[objects.Node]], *, now: datetime) -> N
     actions.observe_nodes(seen, gone=gone, now=now)
 
 
+def replace_jobs(jobs: Sequence[objects.Job], *, now: datetime) -> None:
+    """A fresh list of every Job: those that ended, and running ones that are missing from it, are looked at."""
+    settled = {job.metadata.labels.get(names.JOB_LABEL, "") for job in jobs if _is_settled(job)}
+    present = {job.metadata.uid for job in jobs}
+    actions.observe_jobs(settled, present=present)
+
+
+def change_jobs(changes: Sequence[Change[objects.Job]], *, now: datetime) -> None:
+    """A batch of watch events about Jobs. Their pods are watched too: only the end of a Job tells something new."""
+    labels = {
+        change.object.metadata.labels.get(names.JOB_LABEL, "")
+        for change in changes
+        if change.type == "DELETED" or _is_settled(change.object)
+    }
+    actions.observe_jobs(labels)
+
+
+def _is_settled(job: objects.Job) -> bool:
+    """Whether the cluster has decided how the Job ends (it may still be stopping pods)."""
+    return any(condition.status == "True" for condition in job.status.conditions)
+
+
 def pod_columns(pod: objects.Pod) -> dict[str, Any]:
     """The stored columns of a pod (see `jobs.models.Pod`), and the job label as `job_label`."""
     meta, spec, status = pod.metadata, pod.spec, pod.status

@@ -6,7 +6,7 @@ observation.py  pods and nodes as the watches report them
 timeline.py     the job's timeline and the news to open pages
 """
 
-from jobs.actions.observation import observe_nodes, observe_pods
+from jobs.actions.observation import observe_jobs, observe_nodes, observe_pods
 from jobs.actions.progress import (
     clear_refusal,
     finish,
@@ -23,6 +23,7 @@ __all__ = [
     "cancel_job",
     "clear_refusal",
     "finish",
+    "observe_jobs",
     "observe_nodes",
     "observe_pods",
     "record_decisions",

@@ -12,6 +12,7 @@ from django.db import transaction
 from jobs.actions.timeline import ring_admission
 from jobs.logs.streams import ensure_streams
 from jobs.models import Job, Node, Pod
+from jobs.state import HOLDING
 from portal.live import announce
 from portal.queue import ring
 from tenants.models import Pool, Team
@@ -110,6 +111,24 @@ def _ring_for(pods: Sequence[Pod]) -> None:
     announce("cluster")
     for job_id, team_id in {(pod.job_id, pod.team_id) for pod in pods if pod.job_id}:
         announce(f"job:{job_id}", team_id=team_id)
+
+
+def observe_jobs(labels: Collection[str], *, present: Collection[str] | None = None) -> None:
+    """Have the jobs with these `berth/job` labels looked at, as far as they are still open.
+
+    With `present`, the uids of all Jobs of the cluster: also whatever holds room without its Job being there.
+    """
+    ids = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
+    with transaction.atomic():
+        holding = Job.objects.filter(state__in=HOLDING)
+        job_ids = set(holding.filter(pk__in=ids).values_list("id", flat=True))
+        if present is not None:
+            uids = holding.exclude(kube_uid="").values_list("id", "kube_uid")
+            job_ids |= {job_id for job_id, uid in uids if uid not in present}
+        if job_ids:
+            Job.touch(*sorted(job_ids))
+        for job_id in sorted(job_ids):
+            ring("jobs.tasks.reconcile_job", job_id)
 
 
 def observe_nodes(

@@ -19,7 +19,7 @@ from portal.kube.client import Cluster
 from portal.kube.errors import ClusterError, ClusterUnreachable, Gone
 
 log = logging.getLogger(__name__)
-T = TypeVar("T", objects.Pod, objects.Node)
+T = TypeVar("T", objects.Pod, objects.Node, objects.Job)
 
 WATCH_SECONDS = 60  # one request; short enough that a half-open connection is noticed
 RELIST_SECONDS = 600.0

@@ -1,4 +1,4 @@
-"""`manage.py observe`: watches pods and nodes and writes down what it sees. One of several leads, by lease."""
+"""`manage.py observe`: watches nodes, pods and jobs and writes down what it sees. One of several leads, by lease."""
 
 import logging
 import os
@@ -24,6 +24,11 @@ from portal.queue import ring
 log = logging.getLogger(__name__)
 LEASE_SECONDS = 15
 LEASE = "observe"
+WATCHED: tuple[tuple[tuple[str, str, Any], Callable[..., None], Callable[..., None]], ...] = (
+    (("v1", "Node", objects.Node), observe.replace_nodes, observe.change_nodes),
+    (("v1", "Pod", objects.Pod), observe.replace_pods, observe.change_pods),
+    (("batch/v1", "Job", objects.Job), observe.replace_jobs, observe.change_jobs),
+)
 
 
 class Command(BaseCommand):
@@ -61,13 +66,8 @@ def _observe_while_leading(holder: str, stop: threading.Event) -> None:
         stop.wait(1.0)
         return
     over = threading.Event()
-    informers = [
-        Informer(
-            cluster, "v1", "Node", objects.Node, _handlers(observe.replace_nodes, observe.change_nodes), over
-        ),
-        Informer(
-            cluster, "v1", "Pod", objects.Pod, _handlers(observe.replace_pods, observe.change_pods), over
-        ),
+    informers: list[Informer[Any]] = [
+        Informer(cluster, *what, _handlers(replace, change), over) for what, replace, change in WATCHED
     ]
     for informer in informers:
         informer.start()
