@@ -9,16 +9,36 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/berth
 UV_VERSION := 0.13.9
 UV := $(CACHE)/uv-$(UV_VERSION)/bin/uv
 PYTHON := .venv/bin/python
+DEBIAN_PACKAGES := chromium fonts-dejavu-core containerd runc containernetworking-plugins busybox-static iproute2 \
+  iptables conntrack
 export UV_PYTHON_DOWNLOADS := never
 
 .PHONY: help
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
+.PHONY: demo
+demo: .venv/.ready ## Run the product: portal, identity provider and a development Kubernetes (Ctrl-C ends it)
+	@$(PYTHON) -m deploy.demo run $(if $(REAL_NODE),--real-node)
+
+.PHONY: demo-scenario
+demo-scenario: .venv/.ready ## In the running demo: team A submits 100 jobs, B and C one each
+	@$(PYTHON) -m deploy.demo scenario
+
+.PHONY: demo-check
+demo-check: .venv/.ready ## Try the demo without a person, on fresh data; REAL_NODE=1 adds a real container (root)
+	@$(PYTHON) -m deploy.demo check $(if $(REAL_NODE),--real-node)
+
+.PHONY: demo-reset
+demo-reset: .venv/.ready ## Remove the demo's data
+	@$(PYTHON) -m deploy.demo reset
+
 .PHONY: test
-test: .venv/.ready ## All checks and tests (what CI runs)
+test: .venv/.ready packages ## All checks and tests (what CI runs)
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory integration
+	@$(MAKE) --no-print-directory cluster
 
 .PHONY: lint
 lint: .venv/.ready ## Style
@@ -28,6 +48,25 @@ lint: .venv/.ready ## Style
 .PHONY: unit
 unit: .venv/.ready ## Tests of the pure modules, in seconds
 	$(PYTHON) -m pytest tests/unit -q
+
+.PHONY: integration
+integration: .venv/.ready ## Tests with a database (SQLite, then PostgreSQL) and the identity provider
+	$(PYTHON) -m pytest tests/integration -q
+	$(PYTHON) -m tests.postgresql tests/integration -q
+
+.PHONY: cluster
+cluster: .venv/.ready packages ## Tests with a real Kubernetes, all processes and a browser
+	$(PYTHON) -m deploy.devcluster build
+	$(PYTHON) -m pytest tests/cluster tests/e2e -q
+
+# What pip cannot install. Without root nothing is installed: the tests that need it say that they were not run.
+.PHONY: packages
+packages:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  ! dpkg -s $(DEBIAN_PACKAGES) >/dev/null 2>&1; then \
+	  echo "Installing Debian packages: $(DEBIAN_PACKAGES)"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	    $(DEBIAN_PACKAGES) </dev/null >/dev/null; fi
 
 .PHONY: format
 format: .venv/.ready ## Rewrite the sources in the house style

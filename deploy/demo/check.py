@@ -52,7 +52,7 @@ class Check:
         with self.step("the cluster is ready"):
             self.stack.wait_cluster()
         with self.step("submits by REST; the same key makes one job"):
-            robot = self._with_token("alice")
+            robot = self.stack.client("alice")
             body = scenario.demo_job("a", "by REST", run_for="20s")
             by_rest = robot.post("/api/v1/jobs", body, key="demo-check")["id"]
             assert robot.post("/api/v1/jobs", body, key="demo-check")["id"] == by_rest
@@ -76,9 +76,6 @@ class Check:
             with self.step("a real container's lines"):
                 self._real_container(robot, alice)
         print(f"demo-check passed in {time.monotonic() - self._begun:.0f} s")
-
-    def _with_token(self, username: str) -> Client:
-        return Client(self.stack.url, token=self.stack.idp.mint(username))
 
     def _submit_by_form(self, client: Client) -> int:
         values = {
@@ -121,7 +118,7 @@ class Check:
         assert stream["gaps"] == 0
 
     def _scenario(self) -> scenario.Outcome:
-        clients = [self._with_token(name) for name in ("alice", "bob", "charlie")]
+        clients = [self.stack.client(name) for name in ("alice", "bob", "charlie")]
         outcome = scenario.play(*clients, say=lambda text: print(f"           {text}", flush=True))
         assert outcome.waiting_a > 0, "team A's jobs should still wait"
         return outcome
@@ -130,7 +127,7 @@ class Check:
         return all(client.job(job_id)["state"] not in OPEN_STATES for job_id in job_ids)
 
     def _kill_worker(self) -> None:
-        robot = self._with_token("bob")
+        robot = self.stack.client("bob")
         jobs = []
         for number in range(20):
             body = scenario.demo_job("b", f"survivor {number}", run_for="3s")

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy import devcluster, idp
+from deploy.demo.client import Client
 from deploy.devcluster.state import PROJECT_ROOT
 
 PARTS = ("web", "worker", "observe", "collect")
@@ -92,10 +93,18 @@ class Stack:
         self._cluster_thread = threading.Thread(target=self._bring_up_cluster, daemon=True)
         self._cluster_thread.start()
         self.manage("migrate", "--verbosity=0")
-        self.manage("demo", "seed")
+        self.manage("demo")
+        self.start_all()
+        self._save()
+
+    def start_all(self) -> None:
+        """Start every process of the product that does not run."""
         for part in PARTS:
             self.start_part(part)
-        self._save()
+
+    def client(self, username: str = "") -> Client:
+        """Somebody at this portal, with an ID token of `username` when given."""
+        return Client(self.url, token=self.idp.mint(username) if username else "")
 
     def _bring_up_cluster(self) -> None:
         oidc = devcluster.Oidc(self.idp.issuer, self.idp.client_id, Path(self.idp.ca_file))
