@@ -3,6 +3,7 @@
 Everything shown to people is read from these rows, never from the cluster.
 """
 
+from datetime import datetime
 from typing import ClassVar
 
 from django.conf import settings
@@ -90,6 +91,11 @@ class Job(Reconciled):
     def total_gpus(self) -> int:
         """GPUs of all workers together."""
         return self.workers * self.gpus
+
+    @property
+    def size_words(self) -> str:
+        """How the GPUs are spread: "2 workers × 8"; empty for a single worker."""
+        return f"{self.workers} workers × {self.gpus}" if self.workers > 1 else ""
 
 
 class PoolQueue(Reconciled):
@@ -186,6 +192,11 @@ class Pod(models.Model):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When it ended, as far as is known; None while it lives."""
+        return self.finished_at or self.gone_at
 
 
 class LogStream(models.Model):

@@ -42,6 +42,7 @@ class NodeAllocation:
     used: int
     by_team: Mapping[int, int] = field(default_factory=dict)
     by_job: Mapping[int, int] = field(default_factory=dict)
+    by_holder: Mapping[tuple[int, int | None], int] = field(default_factory=dict)  # (team, job or foreign)
 
     @property
     def free(self) -> int:
@@ -92,9 +93,11 @@ def _node(node: NodeDevices, pods: list[PodDevices]) -> NodeAllocation:
     working = sum(min(capacity, allocatable) for capacity, allocatable in node.gpus.values())
     by_team: Counter[int] = Counter()
     by_job: Counter[int] = Counter()
+    by_holder: Counter[tuple[int, int | None]] = Counter()
     for pod in pods:
         count = sum(pod.gpus.values())
         by_team[pod.team_id] += count
+        by_holder[pod.team_id, pod.job_id] += count
         if pod.job_id is not None:
             by_job[pod.job_id] += count
     return NodeAllocation(
@@ -106,4 +109,5 @@ def _node(node: NodeDevices, pods: list[PodDevices]) -> NodeAllocation:
         used=sum(by_team.values()),
         by_team=by_team,
         by_job=by_job,
+        by_holder=by_holder,
     )

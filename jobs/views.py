@@ -14,13 +14,14 @@ from jobs.actions import KeyReused, cancel_job, submit_job
 from jobs.argv import join_command
 from jobs.filters import JobFilter
 from jobs.forms import FORM_FIELD, JobForm, initial_from
+from jobs.logs.tails import log_tails
 from jobs.models import Job
 from jobs.queries import cluster_view, get_job, home_view, jobs_for, waiting_cause
-from jobs.state import TERMINAL
+from jobs.state import TERMINAL, JobState
 from tenants.access import Verb, can
 from tenants.actions import Denied, Rejected
 from tenants.login import ViewerRequest
-from tenants.queries import NotVisible
+from tenants.queries import NotVisible, pools_for, teams_for
 
 PAGE_SIZE = 50
 
@@ -42,7 +43,9 @@ def job_list(request: ViewerRequest) -> HttpResponse:
         "filter": narrowed,
         "rows": [(job, waiting_cause(job)) for job in page.object_list],
         "is_filtered": any(request.GET.get(name) for name in JobFilter.base_filters),
-        "may_submit": _may_submit(request),
+        "states": [*JobState],
+        "teams": teams_for(request.viewer),
+        "pools": pools_for(request.viewer),
     }
     return render(request, "jobs/job_list.html", context)
 
@@ -53,16 +56,20 @@ def job_new(request: ViewerRequest) -> HttpResponse:
     if not _may_submit(request):
         context = {
             "title": "You may not submit jobs",
-            "text": "No group of yours makes you a developer of a team.",
+            "text": "No group of yours makes you a developer or lead of a team.",
         }
         return render(request, "403.html", context, status=403)
     if request.method != "POST":
-        return render(request, "jobs/job_form.html", {"form": _fresh_form(request)})
+        return render(request, "jobs/job_form.html", _form_context(request, _fresh_form(request)))
     form = JobForm(request.POST, viewer=request.viewer)
     if form.is_valid() and (job := _submit(request, form)):
         messages.success(request, f"Job #{job.pk} “{job.name}” is queued.")
         return redirect("job-detail", job.pk)
-    return render(request, "jobs/job_form.html", {"form": form}, status=422)
+    return render(request, "jobs/job_form.html", _form_context(request, form), status=422)
+
+
+def _form_context(request: ViewerRequest, form: JobForm) -> dict[str, Any]:
+    return {"form": form, "gpumap": cluster_view(request.viewer)}
 
 
 def _submit(request: ViewerRequest, form: JobForm) -> Job | None:
@@ -101,16 +108,24 @@ def job_detail(request: ViewerRequest, pk: int) -> HttpResponse:
     """One job: where it stands, why it waits, timeline, pods, logs."""
     job = get_job(request.viewer, pk)
     may_read = can(request.viewer, Verb.READ_TENANT_DATA, job.team_id)
+    clone_url = f"{reverse('job-new')}?{urlencode({'from': job.pk})}"
+    may_clone = may_read and can(request.viewer, Verb.SUBMIT_JOB, job.team_id)
     context: dict[str, Any] = {
         "job": job,
         "cause": waiting_cause(job),
+        "actions": [{"url": clone_url, "label": "Submit a changed copy"}] if may_clone else [],
         "events": list(job.events.all()),
         "pods": list(job.pods.all()),
+        "is_over": job.state in TERMINAL,
+        "queue_end": job.admitted_at or job.finished_at,
+        "start_end": job.started_at or job.finished_at,
         "may_read": may_read,
         "may_cancel": can(request.viewer, Verb.CANCEL_JOB, job.team_id) and job.state not in TERMINAL,
-        "may_clone": can(request.viewer, Verb.SUBMIT_JOB, job.team_id),
+        "clone_url": clone_url if may_clone else "",
         "command_line": join_command(job.argv) if may_read else "",
-        "other_pools_url": f"{reverse('job-new')}?{urlencode({'from': job.pk})}",
+        "logs_base": reverse("log-streams", args=[job.pk]).removesuffix("streams"),
+        # For browsers without JavaScript; a live update of the page leaves the log alone.
+        "log_tails": log_tails(job) if may_read and not request.headers.get("HX-Request") else [],
     }
     return render(request, "jobs/job_detail.html", context)
 
@@ -119,15 +134,16 @@ def job_detail(request: ViewerRequest, pk: int) -> HttpResponse:
 def job_cancel(request: ViewerRequest, pk: int) -> HttpResponse:
     """Ask first (also without JavaScript), then stop the job."""
     job = get_job(request.viewer, pk)
+    if request.method != "POST" and not can(request.viewer, Verb.CANCEL_JOB, job.team_id):
+        return render(request, "403.html", {"text": "You may not cancel this job."}, status=403)
     if request.method != "POST":
         context = {
-            "title": f"Cancel job #{job.pk}?",
-            "heading": f"Cancel job #{job.pk} “{job.name}”?",
-            "text": "A waiting job leaves the queue. A running one is told to stop and killed after its grace of "
+            "title": f"Cancel job #{job.pk} “{job.name}”?",
+            "detail": "A waiting job leaves the queue. A running one is told to stop and killed after its grace of "
             f"{job.grace_seconds} seconds; its log stays.",
-            "confirm_label": "Cancel the job",
-            "cancel_url": reverse("job-detail", args=[job.pk]),
-            "is_destructive": True,
+            "verb": "Cancel the job",
+            "back": reverse("job-detail", args=[job.pk]),
+            "tone": "danger",
         }
         return render(request, "confirm.html", context)
     try:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
@@ -59,6 +60,39 @@ def pools_for(viewer: Viewer) -> QuerySet[Pool]:
     return Pool.objects.all() if can(viewer, Verb.SEE_CLUSTER) else Pool.objects.none()
 
 
+@dataclass(frozen=True)
+class PoolLine:
+    """A pool with what its nodes hold and what is promised of it, in GPUs."""
+
+    pool: Pool
+    nodes: int
+    ready: int
+    capacity: int
+    promised: int
+
+    @property
+    def over(self) -> int:
+        """How far the guarantees stand above what the nodes hold, as after a node left."""
+        return max(0, self.promised - self.capacity) if self.pool.gpu_resource and self.nodes else 0
+
+
+def pool_lines(viewer: Viewer) -> list[PoolLine]:
+    """Pools with their sums, for the lists of the administration."""
+    lines = []
+    for pool in pools_for(viewer).prefetch_related("nodes", "quotas"):
+        nodes = [node for node in pool.nodes.all() if node.gone_at is None]
+        lines.append(
+            PoolLine(
+                pool=pool,
+                nodes=len(nodes),
+                ready=sum(node.is_ready and not node.is_cordoned for node in nodes),
+                capacity=sum(node.gpus.get(pool.gpu_resource, {}).get("capacity", 0) for node in nodes),
+                promised=sum(quota.guarantee for quota in pool.quotas.all()),
+            )
+        )
+    return lines
+
+
 def get_pool(viewer: Viewer, slug: str) -> Pool:
     """One pool; NotVisible when there is none."""
     pool = pools_for(viewer).filter(slug=slug).first()
@@ -89,9 +123,15 @@ def mappings_for(viewer: Viewer) -> QuerySet[GroupMapping]:
     return mappings.filter(team_id__in=viewer.team_ids)
 
 
-def audit_for(viewer: Viewer) -> QuerySet[AuditEvent]:
-    """The audit trail, for those who may read it."""
+def audit_for(viewer: Viewer, *, find: str = "", outcome: str = "") -> QuerySet[AuditEvent]:
+    """The audit trail, for those who may read it; narrowed to a text in actor, action or subject."""
     events = AuditEvent.objects.select_related("team")
+    if find:
+        events = events.filter(
+            Q(actor__icontains=find) | Q(action__icontains=find) | Q(subject__icontains=find)
+        )
+    if outcome:
+        events = events.filter(outcome=outcome)
     return events if can(viewer, Verb.SEE_AUDIT) else events.none()
 
 

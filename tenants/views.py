@@ -10,14 +10,14 @@ from tenants.access import Verb, can
 from tenants.actions import Denied, Rejected, save_pool, save_quota
 from tenants.forms import PoolForm, QuotaForm
 from tenants.login import ViewerRequest
-from tenants.models import Pool, PriorityTier, Quota
+from tenants.models import Outcome, Pool, PriorityTier, Quota
 from tenants.queries import (
     NotVisible,
     audit_for,
     get_pool,
     get_team,
     mappings_for,
-    pools_for,
+    pool_lines,
     quotas_for,
     teams_for,
     tiers_for,
@@ -29,7 +29,8 @@ PAGE_SIZE = 50
 @require_GET
 def team_list(request: ViewerRequest) -> HttpResponse:
     """The viewer's teams."""
-    return render(request, "tenants/team_list.html", {"teams": teams_for(request.viewer)})
+    rows = [(team, request.viewer.teams.get(team.pk)) for team in teams_for(request.viewer)]
+    return render(request, "tenants/team_list.html", {"rows": rows})
 
 
 @require_GET
@@ -42,6 +43,8 @@ def team_detail(request: ViewerRequest, slug: str) -> HttpResponse:
         "quotas": quotas_for(request.viewer).filter(team=team),
         "grants": team.tier_grants.select_related("tier"),
         "role": request.viewer.teams.get(team.pk),
+        "default_tier": PriorityTier.objects.filter(is_default=True).first(),
+        "may_change": _may_change(request),
     }
     return render(request, "tenants/team_detail.html", context)
 
@@ -60,8 +63,8 @@ def pool_list(request: ViewerRequest) -> HttpResponse:
     """Pools and how their nodes stand."""
     if not _may_look(request):
         return _forbidden(request)
-    pools = pools_for(request.viewer).prefetch_related("nodes", "quotas")
-    return render(request, "tenants/pool_list.html", {"pools": pools, "may_change": _may_change(request)})
+    context = {"lines": pool_lines(request.viewer), "may_change": _may_change(request)}
+    return render(request, "tenants/pool_list.html", context)
 
 
 def _may_change(request: ViewerRequest) -> bool:
@@ -94,15 +97,14 @@ def quota_list(request: ViewerRequest) -> HttpResponse:
     """Matrix of teams and pools."""
     if not _may_look(request):
         return _forbidden(request)
-    pools = [*pools_for(request.viewer)]
+    lines = pool_lines(request.viewer)
     by_key = {(quota.team_id, quota.pool_id): quota for quota in quotas_for(request.viewer)}
     rows = [
-        (team, [(pool, by_key.get((team.pk, pool.pk))) for pool in pools])
+        (team, [(line.pool, by_key.get((team.pk, line.pool.pk))) for line in lines])
         for team in teams_for(request.viewer)
     ]
-    return render(
-        request, "tenants/quota_list.html", {"pools": pools, "rows": rows, "may_change": _may_change(request)}
-    )
+    context = {"lines": lines, "rows": rows, "may_change": _may_change(request)}
+    return render(request, "tenants/quota_list.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -124,7 +126,8 @@ def quota_form(request: ViewerRequest, team: str, pool: str) -> HttpResponse:
             messages.success(request, f"{the_team.name} in {the_pool.name}: saved.")
             return redirect("quota-list")
     status = 422 if request.method == "POST" else 200
-    context = {"form": form, "team": the_team, "pool": the_pool}
+    line = next(line for line in pool_lines(request.viewer) if line.pool == the_pool)
+    context = {"form": form, "team": the_team, "pool": the_pool, "line": line}
     return render(request, "tenants/quota_form.html", context, status=status)
 
 
@@ -157,5 +160,11 @@ def audit_list(request: ViewerRequest) -> HttpResponse:
     """Who did or tried what."""
     if not can(request.viewer, Verb.SEE_AUDIT):
         raise NotVisible("There is no such page for you.")
-    page = Paginator(audit_for(request.viewer), PAGE_SIZE).get_page(request.GET.get("page"))
-    return render(request, "tenants/audit_list.html", {"page": page})
+    find, outcome = request.GET.get("find", "")[:120], request.GET.get("outcome", "")
+    events = audit_for(request.viewer, find=find, outcome=outcome)
+    context = {
+        "page": Paginator(events, PAGE_SIZE).get_page(request.GET.get("page")),
+        "outcomes": Outcome.choices,
+        "is_filtered": bool(find or outcome),
+    }
+    return render(request, "tenants/audit_list.html", context)

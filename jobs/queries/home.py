@@ -29,6 +29,12 @@ class QuotaLine:
     used: int
     guarantee: int
     limit: int
+    unit: str
+
+    @property
+    def borrowable(self) -> int:
+        """How much above the guarantee the team may take while others are idle."""
+        return max(0, self.limit - self.guarantee)
 
     @property
     def left(self) -> int:
@@ -52,6 +58,11 @@ class HomeView:
     quotas: list[QuotaLine]
     cluster: ClusterView
     gpus_held: int
+
+    @property
+    def starting_words(self) -> str:
+        """What is on its way, for the hint below the number of running jobs."""
+        return f"{self.counts['starting']} starting" if self.counts["starting"] else ""
 
 
 def home_view(viewer: Viewer) -> HomeView:
@@ -95,6 +106,7 @@ def _quota_lines(viewer: Viewer) -> list[QuotaLine]:
                         used=entitlement.usage,
                         guarantee=entitlement.guarantee,
                         limit=ceiling(entitlement),
+                        unit="GPUs" if pool.gpu_resource else "workers",
                     )
                 )
     return lines

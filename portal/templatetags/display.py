@@ -121,6 +121,19 @@ def cores(milli: int | None) -> str:
 
 
 @register.filter
+def ordinal(number: int) -> str:
+    """A place in words for people: 1 -> "1st", 12 -> "12th"."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+@register.filter
+def group_digits(number: int) -> str:
+    """A large number with thin spaces between thousands: 1000000 -> "1 000 000"."""
+    return f"{number:,}".replace(",", "\u202f")
+
+
+@register.filter
 def times(count: int) -> range:
     """`{% for _ in 3|times %}`: repeat without a list in the context."""
     return range(max(0, count))
