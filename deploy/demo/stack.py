@@ -88,7 +88,6 @@ class Stack:
         self.provider = idp.start(
             self.directory / "idp",
             redirect_uris=[f"{self.url}/oidc/callback/", f"{self.url}/signed-out/"],
-            lives_with=os.getpid(),
         )
         self._cluster_thread = threading.Thread(target=self._bring_up_cluster, daemon=True)
         self._cluster_thread.start()

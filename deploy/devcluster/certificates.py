@@ -51,7 +51,7 @@ def ensure(pki: Path) -> None:
     pki.mkdir(parents=True, exist_ok=True, mode=0o700)
     for authority, subjects in (("ca", SUBJECTS), ("etcd-ca", ETCD_SUBJECTS)):
         if not (pki / f"{authority}.crt").exists():
-            _make_authority(pki, authority)
+            make_authority(pki, authority)
         for name, subject in subjects.items():
             if not (pki / f"{name}.crt").exists():
                 issue(pki, name, subject, authority=authority)
@@ -91,7 +91,8 @@ def issue(pki: Path, name: str, subject: Subject, *, authority: str = "ca") -> N
     _write(pki / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def _make_authority(pki: Path, name: str) -> None:
+def make_authority(pki: Path, name: str) -> None:
+    """Write <name>.crt and <name>.key of a new authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name(f"devcluster-{name}")
     certificate = (
