@@ -105,6 +105,11 @@ class Hub:
 hub = Hub()
 
 
+def give_back_connection() -> None:
+    """Close this thread's database connection. A function: `connection` means the one of the thread that asks."""
+    connection.close()
+
+
 async def stream(topics: Collection[str], team_ids: Collection[int] | None) -> AsyncIterator[str]:
     """Server-sent events for one page: `change` with the topic, `resync` when all may have changed."""
     listener = Listener(

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from asgiref.sync import sync_to_async
-from django.db import Error, connection
+from django.db import Error
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -51,7 +51,7 @@ async def events(request: HttpRequest) -> HttpResponseBase:
         )
     viewer = request.viewer  # type: ignore[attr-defined]
     # A stream must not hold a database connection for as long as a page is open.
-    await sync_to_async(connection.close)()
+    await sync_to_async(live.give_back_connection)()
     team_ids = None if viewer.sees_every_team else viewer.team_ids
     return StreamingHttpResponse(
         live.stream(topics, team_ids), content_type="text/event-stream", headers=STREAM_HEADERS

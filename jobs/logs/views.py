@@ -18,6 +18,7 @@ from jobs.logs import archive
 from jobs.logs.archive import Line
 from jobs.models import LogStream
 from jobs.queries import get_job
+from portal import live
 from tenants.access import Verb, can
 from tenants.login import ViewerRequest
 from tenants.queries import NotVisible
@@ -135,7 +136,7 @@ async def follow(request: HttpRequest, job_id: int, stream_id: int) -> HttpRespo
             iter(["event: signed-out\ndata: \n\n"]), content_type="text/event-stream", headers=STREAM_HEADERS
         )
     stream = await sync_to_async(_stream)(request, job_id, stream_id)
-    await sync_to_async(connection.close)()
+    await sync_to_async(live.give_back_connection)()
     events = _follow(stream.pk, _number(request, "from", 0))
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=STREAM_HEADERS)
 
