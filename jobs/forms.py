@@ -44,6 +44,7 @@ class JobForm(forms.Form):
     command_mode = forms.ChoiceField(
         choices=[(CommandMode.ARGV, "Command"), (CommandMode.SCRIPT, "Shell script")],
         widget=forms.RadioSelect,
+        label="Start it with",
         initial=CommandMode.ARGV,
     )
     command = ParsedField(
@@ -52,13 +53,16 @@ class JobForm(forms.Form):
         help_text="Split like a shell splits it, but nothing is expanded. Empty: what the image runs by itself.",
     )
     script = forms.CharField(
-        required=False, strip=False, widget=forms.Textarea, help_text="Run by /bin/sh -c, exactly as written."
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        help_text="Run by /bin/sh -c, exactly as written.",
     )
     env = ParsedField(
         fields.pairs,
         required=False,
         strip=False,
-        widget=forms.Textarea,
+        widget=forms.Textarea(attrs={"rows": 3}),
         label="Environment",
         help_text="NAME=value, one a line.",
     )
@@ -83,8 +87,20 @@ class JobForm(forms.Form):
         label="Grace in seconds",
         help_text="Between the signal to stop (SIGTERM) and the kill.",
     )
-    labels = ParsedField(fields.pairs, required=False, strip=False, widget=forms.Textarea)
-    annotations = ParsedField(fields.pairs, required=False, strip=False, widget=forms.Textarea)
+    labels = ParsedField(
+        fields.pairs,
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="key=value, one a line; they are put on the job's pods too.",
+    )
+    annotations = ParsedField(
+        fields.pairs,
+        required=False,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="key=value, one a line, any text.",
+    )
     # Made anew with each form page: sending the same page twice submits one job (RW-039).
     submission_key = forms.CharField(max_length=64, widget=forms.HiddenInput, required=False)
 

@@ -93,9 +93,17 @@ class Job(Reconciled):
         return self.workers * self.gpus
 
     @property
+    def asks(self) -> str:
+        """Its size in the unit of its pool: "8 GPUs", or "3 workers" where there are none."""
+        number, unit = (self.total_gpus, "GPU") if self.total_gpus else (self.workers, "worker")
+        return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
+
+    @property
     def size_words(self) -> str:
         """How the GPUs are spread: "2 workers × 8"; empty for a single worker."""
-        return f"{self.workers} workers × {self.gpus}" if self.workers > 1 else ""
+        if self.workers == 1:
+            return ""
+        return f"{self.workers} workers × {self.gpus}" if self.gpus else f"{self.workers} workers"
 
 
 class PoolQueue(Reconciled):

@@ -32,6 +32,18 @@ class PoolForm(forms.ModelForm[Pool]):
     class Meta:
         model = Pool
         fields: ClassVar = ["slug", "name", "gpu_model", "gpu_resource", "order_policy", "is_on_hold"]
+        labels: ClassVar = {
+            "slug": "Short name",
+            "gpu_model": "GPU model",
+            "gpu_resource": "GPU resource",
+            "order_policy": "Order within a tier",
+            "is_on_hold": "On hold: running jobs go on, nothing new starts",
+        }
+        help_texts: ClassVar = {
+            "slug": "Lower-case letters, digits and dashes. Cannot be changed later.",
+            "gpu_model": "For people, such as NVIDIA H100 80 GB.",
+            "gpu_resource": "As the device plugin calls it; empty for a pool without GPUs.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,6 +68,7 @@ class QuotaForm(forms.ModelForm[Quota]):
     class Meta:
         model = Quota
         fields: ClassVar = ["guarantee", "borrow_cap", "lend_cap", "hard_max", "per_user_cap"]
+        labels: ClassVar = {"hard_max": "Hard maximum", "per_user_cap": "Per-user cap"}
         help_texts: ClassVar = {
             "guarantee": "Always there for the team.",
             "borrow_cap": "How much above the guarantee while others are idle.",

@@ -11,8 +11,8 @@ from jobs.actions import Submission, observe_nodes, observe_pods, submit_job
 from jobs.models import Job, Node, Pod, PoolQueue
 from jobs.state import CommandMode
 from tenants.actions import SYSTEM, create_team, map_group, save_pool, save_quota, save_tier
-from tenants.models import Pool as NodePool
 from tenants.models import GroupMapping, PriorityTier, Quota, Team, User
+from tenants.models import Pool as NodePool
 from tenants.queries import viewer_for
 
 GIB = 1024**3
