@@ -1,0 +1,340 @@
+"""Every page as every kind of person: what opens, what is refused, what does not exist; forms; query counts."""
+
+import re
+from dataclasses import dataclass
+
+import pytest
+from django.contrib.auth import BACKEND_SESSION_KEY
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from jobs.models import Job
+from jobs.state import JobState
+from tenants.models import AuditEvent, Quota, User
+from tests import builders
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.django_db,
+    pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),  # static files are not collected here
+]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Two teams, a job that runs, one that waits, and one of each kind of person."""
+
+    people: dict[str, User]
+    running: Job
+    waiting: Job
+
+    def client(self, name: str) -> Client:
+        """A browser in which this person is signed in."""
+        client = Client()
+        client.force_login(self.people[name], backend="django.contrib.auth.backends.ModelBackend")
+        assert client.session[BACKEND_SESSION_KEY]
+        return client
+
+    def submission(self, **changes: str) -> dict[str, str]:
+        """What the New-job form sends."""
+        fields = {
+            "team": "vision",
+            "name": "typed",
+            "pool": "h100",
+            "tier": "low-priority-dev",
+            "image": "registry.example/train:1",
+            "command_mode": "argv",
+            "command": "python train.py --lr 0.1",
+            "workers": "1",
+            "gpus": "1",
+            "cpu": "4",
+            "memory": "16Gi",
+            "submission_key": "token-of-the-page",
+        }
+        return fields | changes
+
+
+@pytest.fixture
+def scene() -> Scene:
+    vision, language = builders.team("vision"), builders.team("language")
+    pool, tier = builders.pool(), builders.tier()
+    builders.quota(vision, pool)
+    people = {
+        "admin": builders.person("admin", "admin"),
+        "auditor": builders.person("auditor", "auditor"),
+        "operator": builders.person("operator", "operator"),
+        "developer": builders.person("developer", "developer", vision),
+        "viewer": builders.person("viewer", "viewer", vision),
+        "stranger": builders.person("stranger", "developer", language),
+        "nobody": builders.person("nobody"),
+    }
+    builders.node("node-1", pool)
+    running = builders.job(people["developer"], vision, pool, tier, env={"SECRET_SAUCE": "ketchup"})
+    Job.objects.filter(pk=running.pk).update(state=JobState.RUNNING, attempt=1, waiting_code="")
+    running.refresh_from_db()
+    builders.worker(running, "node-1")
+    waiting = builders.job(people["developer"], vision, pool, tier, gpus=8, workers=2)
+    Job.objects.filter(pk=waiting.pk).update(
+        waiting_code="TeamQuotaInUse",
+        waiting_detail={
+            "team": "Vision",
+            "used": 1,
+            "limit": 16,
+            "unit": "GPUs",
+            "needed": 16,
+            "pool": "H100",
+        },
+    )
+    return Scene(people, running, waiting)
+
+
+# One line for each page: the status for admin, auditor, developer, viewer, stranger and nobody.
+WHO = ("admin", "auditor", "developer", "viewer", "stranger", "nobody")
+PAGES = {
+    "/": (200, 200, 200, 200, 200, 200),
+    "/jobs/": (200, 200, 200, 200, 200, 200),
+    "/jobs/?state=Queued&q=train&pool=h100": (200, 200, 200, 200, 200, 200),
+    "/jobs/?state=Nonsense": (200, 200, 200, 200, 200, 200),
+    "/jobs/new/": (403, 403, 200, 403, 200, 403),
+    "/jobs/new/?from={running}": (403, 403, 200, 403, 200, 403),
+    "/jobs/{running}/": (200, 200, 200, 200, 404, 404),
+    "/jobs/{waiting}/": (200, 200, 200, 200, 404, 404),
+    "/jobs/{running}/cancel/": (200, 403, 200, 403, 404, 404),
+    "/jobs/999999/": (404, 404, 404, 404, 404, 404),
+    "/cluster/": (200, 200, 200, 200, 200, 403),
+    "/teams/": (200, 200, 200, 200, 200, 200),
+    "/teams/vision/": (200, 200, 200, 200, 404, 404),
+    "/pools/": (200, 200, 403, 403, 403, 403),
+    "/pools/new/": (200, 403, 403, 403, 403, 403),
+    "/pools/h100/": (200, 403, 403, 403, 403, 403),
+    "/quotas/": (200, 200, 403, 403, 403, 403),
+    "/quotas/vision/h100/": (200, 403, 403, 403, 403, 403),
+    "/quotas/language/h100/": (200, 403, 403, 403, 403, 403),
+    "/tiers/": (200, 200, 403, 403, 403, 403),
+    "/groups/": (200, 200, 403, 403, 403, 403),
+    "/audit/": (200, 200, 404, 404, 404, 404),
+    "/audit/?find=submit&outcome=done": (200, 200, 404, 404, 404, 404),
+}
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_each_page_opens_for_whom_it_is_meant(scene: Scene, address: str) -> None:
+    path = address.format(running=scene.running.pk, waiting=scene.waiting.pk)
+    answers = {name: scene.client(name).get(path) for name in WHO}
+
+    assert tuple(answers[name].status_code for name in WHO) == PAGES[address]
+    for name, answer in answers.items():
+        text = answer.content.decode()
+        assert not re.search(r"<[^>]+\s(style|on[a-z]+)=", text), f"{name}: the policy allows no inline code"
+        assert not re.search(r"<script(?![^>]*\ssrc=)", text), f"{name}: the policy allows no inline script"
+        ids = re.findall(r'\sid="([^"]+)"', text)
+        assert len(ids) == len(set(ids)), f"{name}: an id stands twice"
+
+
+def test_pages_send_people_without_a_session_to_sign_in(scene: Scene) -> None:
+    answer = Client().get(f"/jobs/{scene.running.pk}/")
+
+    assert answer.status_code == 302
+    assert answer["Location"].startswith("/sign-in/?next=")
+
+
+def test_a_waiting_job_says_why_on_its_page_the_list_and_home(scene: Scene) -> None:
+    client = scene.client("developer")
+    sentence = "Vision holds 1 of the 16 GPUs it may hold in H100; this job needs 16."
+
+    for path in (f"/jobs/{scene.waiting.pk}/", "/jobs/", "/"):
+        assert sentence in client.get(path).content.decode()
+    assert "TeamQuotaInUse" in client.get(f"/jobs/{scene.waiting.pk}/").content.decode()
+
+
+def test_command_and_environment_are_shown_to_the_team_only(scene: Scene) -> None:
+    path = f"/jobs/{scene.running.pk}/"
+
+    assert "ketchup" in scene.client("viewer").get(path).content.decode()
+    for name in ("admin", "auditor", "operator"):
+        text = scene.client(name).get(path).content.decode()
+        assert "train.py" not in text
+        assert "ketchup" not in text
+        assert "data-logview" not in text
+
+
+def test_the_form_of_another_team_s_job_starts_empty(scene: Scene) -> None:
+    answer = scene.client("stranger").get(f"/jobs/new/?from={scene.running.pk}")
+
+    assert "train.py" not in answer.content.decode()
+
+
+def test_the_map_names_other_teams_only_to_platform_roles(scene: Scene) -> None:
+    assert "Vision" in scene.client("admin").get("/cluster/").content.decode()
+    text = scene.client("stranger").get("/cluster/").content.decode()
+    assert "Vision" not in text
+    assert f"/jobs/{scene.running.pk}/" not in text
+
+
+def test_a_submitted_form_makes_a_job_and_sends_the_browser_to_it(scene: Scene) -> None:
+    answer = scene.client("developer").post("/jobs/new/", scene.submission())
+
+    job = Job.objects.get(name="typed")
+    assert (answer.status_code, answer["Location"]) == (302, f"/jobs/{job.pk}/")
+    assert job.argv == ["python", "train.py", "--lr", "0.1"]
+
+
+def test_the_same_form_sent_twice_makes_one_job(scene: Scene) -> None:
+    client = scene.client("developer")
+
+    first, second = (client.post("/jobs/new/", scene.submission()) for _ in range(2))
+
+    assert first["Location"] == second["Location"]
+    assert Job.objects.filter(name="typed").count() == 1
+
+
+def test_the_same_form_token_with_other_content_is_refused(scene: Scene) -> None:
+    client = scene.client("developer")
+    client.post("/jobs/new/", scene.submission())
+
+    answer = client.post("/jobs/new/", scene.submission(name="other"))
+
+    assert answer.status_code == 422
+    assert "already submitted" in answer.content.decode()
+    assert not Job.objects.filter(name="other").exists()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", ""),
+        ("image", "has a space"),
+        ("command", "echo 'never closed"),
+        ("env", "1BAD=x"),
+        ("env", "no equals sign"),
+        ("workers", "0"),
+        ("gpus", "half"),
+        ("gpus", "1000"),
+        ("cpu", "many"),
+        ("memory", "lots"),
+        ("wall_time", "soon"),
+        ("pool", "elsewhere"),
+        ("team", "language"),
+        ("labels", "bad key!=x"),
+    ],
+)
+def test_an_error_stands_at_its_field_and_links_to_it(scene: Scene, field: str, value: str) -> None:
+    answer = scene.client("developer").post("/jobs/new/", scene.submission(**{field: value}))
+
+    text = answer.content.decode()
+    assert answer.status_code == 422
+    assert f'href="#id_{field}"' in text
+    assert f'id="id_{field}_error"' in text
+    assert re.search(rf'<(input|select|textarea)[^>]*name="{field}"[^>]*aria-invalid="true"', text)
+    assert not Job.objects.filter(name="typed").exists()
+
+
+def test_a_viewer_cannot_submit(scene: Scene) -> None:
+    assert scene.client("viewer").post("/jobs/new/", scene.submission()).status_code == 403
+    assert not Job.objects.filter(name="typed").exists()
+
+
+def test_cancel_asks_first_and_then_cancels(scene: Scene) -> None:
+    client, path = scene.client("developer"), f"/jobs/{scene.waiting.pk}/cancel/"
+
+    question = client.get(path).content.decode()
+    scene.waiting.refresh_from_db()
+    assert "Cancel the job" in question
+    assert f'href="/jobs/{scene.waiting.pk}/"' in question
+    assert scene.waiting.state == JobState.QUEUED
+
+    answer = client.post(path, {"confirmed": "1"}, follow=True)
+    scene.waiting.refresh_from_db()
+    assert scene.waiting.state == JobState.CANCELLED
+    assert f"Job #{scene.waiting.pk}: cancelled." in answer.content.decode()
+
+
+def test_a_viewer_s_cancel_is_refused_and_audited(scene: Scene) -> None:
+    answer = scene.client("viewer").post(f"/jobs/{scene.waiting.pk}/cancel/")
+
+    assert answer.status_code == 403
+    assert AuditEvent.objects.filter(action="cancel job", actor="viewer", outcome="denied").exists()
+
+
+def test_a_live_update_does_not_swallow_the_message_meant_for_the_next_page(scene: Scene) -> None:
+    client = scene.client("developer")
+    client.post(f"/jobs/{scene.waiting.pk}/cancel/")
+
+    client.get("/jobs/", headers={"HX-Request": "true"})
+
+    assert f"Job #{scene.waiting.pk}: cancelled." in client.get("/jobs/").content.decode()
+
+
+def test_a_pool_is_saved_or_its_field_named(scene: Scene) -> None:
+    client = scene.client("admin")
+    fields = {"slug": "b200", "name": "B200", "order_policy": "fair", "selector": "gpu.model=b200"}
+
+    wrong = client.post("/pools/new/", fields | {"selector": "no equals sign"})
+    assert wrong.status_code == 422
+    assert 'href="#id_selector"' in wrong.content.decode()
+    assert client.post("/pools/new/", fields).status_code == 302
+    assert "B200" in client.get("/pools/").content.decode()
+
+
+def test_a_quota_changed_by_somebody_else_meanwhile_is_not_overwritten(scene: Scene) -> None:
+    client, path = scene.client("admin"), "/quotas/vision/h100/"
+    fields = {"guarantee": "4", "borrow_cap": "8", "lend_cap": "4", "version": "1"}
+
+    assert client.post(path, fields).status_code == 302
+    late = client.post(path, fields | {"guarantee": "2", "lend_cap": "0"})
+
+    assert late.status_code == 422
+    assert "Somebody changed this quota meanwhile" in late.content.decode()
+    assert Quota.objects.get(team__slug="vision").guarantee == 4
+
+
+def test_a_guarantee_above_what_the_nodes_hold_is_refused_at_its_field(scene: Scene) -> None:
+    fields = {"guarantee": "9", "borrow_cap": "0", "lend_cap": "0", "version": "1"}
+
+    answer = scene.client("admin").post("/quotas/vision/h100/", fields)
+
+    assert answer.status_code == 422
+    assert 'id="id_guarantee_error"' in answer.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs/", "/cluster/", "/teams/", "/teams/vision/", "/jobs/new/"])
+def test_pages_take_as_many_queries_for_25_jobs_as_for_5(scene: Scene, path: str) -> None:
+    client, developer = scene.client("developer"), scene.people["developer"]
+
+    def queries_with(jobs: int) -> int:
+        row = scene.waiting
+        while Job.objects.count() < jobs:
+            job = builders.job(developer, row.team, row.pool, row.tier)
+            if job.pk % 2:
+                Job.objects.filter(pk=job.pk).update(state=JobState.RUNNING, attempt=1, waiting_code="")
+                job.refresh_from_db()
+                builders.worker(job, "node-1")
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            assert client.get(path).status_code == 200
+        return len(queries)
+
+    queries_with(5)  # content types and alike are read once
+    assert queries_with(5) == queries_with(25)
+
+
+@pytest.mark.parametrize("path", ["/quotas/", "/pools/", "/tiers/", "/groups/", "/teams/", "/audit/"])
+def test_pages_of_the_administration_take_as_many_queries_for_12_teams_as_for_2(
+    scene: Scene, path: str
+) -> None:
+    client, pool = scene.client("admin"), scene.waiting.pool
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get(path).status_code == 200
+        return len(captured)
+
+    queries()
+    before = queries()
+    for number in range(10):
+        team = builders.team(f"team-{number}")
+        builders.person(f"lead-{number}", "lead", team)
+        builders.quota(team, pool, guarantee=0)
+    assert queries() == before
