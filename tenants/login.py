@@ -7,6 +7,8 @@ answers a broken provider with a server error. Tokens are verified here, once, f
 import logging
 import threading
 import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import jwt
@@ -17,7 +19,6 @@ from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme, urlencode
 from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthenticationRequestView
@@ -136,7 +137,10 @@ def _fetch(address: str) -> dict[str, Any]:
 
 
 def user_of(claims: dict[str, Any]) -> User:
-    """The user of verified claims, made at the first sign-in and brought up to date at each."""
+    """The user of verified claims, made at the first sign-in and brought up to date by each newer token.
+
+    An older token that is still valid must not bring back groups that a newer one no longer names.
+    """
     groups, state = groups_of(claims, settings.BERTH_OIDC_GROUPS_CLAIM)
     subject = str(claims["sub"])[:255]
     shown = str(
@@ -147,7 +151,7 @@ def user_of(claims: dict[str, Any]) -> User:
         "email": str(claims.get("email") or "")[:254],
         "groups_claim": groups,
         "claim_state": state,
-        "claims_verified_at": timezone.now(),
+        "claims_verified_at": datetime.fromtimestamp(int(claims["iat"]), UTC),
     }
     user = User.objects.filter(issuer=settings.BERTH_OIDC_ISSUER, subject=subject).first()
     if user is None:
@@ -158,9 +162,13 @@ def user_of(claims: dict[str, Any]) -> User:
         user.set_unusable_password()
         user.save()
         return user
-    for name, value in columns.items():
-        setattr(user, name, value)
-    user.save(update_fields=[*columns])
+    if user.claims_verified_at is not None and columns["claims_verified_at"] < user.claims_verified_at:
+        return user
+    differing = [name for name, value in columns.items() if getattr(user, name) != value]
+    for name in differing:
+        setattr(user, name, columns[name])
+    if differing:
+        user.save(update_fields=differing)
     return user
 
 
@@ -285,10 +293,25 @@ class ViewerMiddleware:
                 cast(Any, request).viewer = viewer_for(cast(User, user))
         if request.path.startswith(PUBLIC):
             return cast(HttpResponseBase, self._get_response(request))
+        if not is_known and request.method in ("GET", "HEAD") and (token := bearer_token(request.headers)):
+            return self._read_with_token(request, token)
         if not is_known:
             return _to_sign_in(request)
         if _wants_renewal(request):
             return _to_sign_in(request)
+        return cast(HttpResponseBase, self._get_response(request))
+
+    def _read_with_token(self, request: HttpRequest, token: str) -> HttpResponseBase:
+        """Scripts read logs where pages do; what changes something goes through the API."""
+        try:
+            user = user_of(provider.claims(token))
+        except TokenError as error:
+            return HttpResponse(f"{error}\n", status=401, content_type="text/plain")
+        except ProviderError as error:
+            return HttpResponse(f"{error}\n", status=503, content_type="text/plain")
+        if not user.is_active:
+            return HttpResponse("This user is disabled.\n", status=401, content_type="text/plain")
+        cast(Any, request).viewer = viewer_for(user)
         return cast(HttpResponseBase, self._get_response(request))
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
@@ -351,15 +374,21 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
+def bearer_token(headers: Mapping[str, str]) -> str:
+    """The token of an `Authorization: Bearer` header, empty when there is none."""
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 class BearerAuthentication(authentication.BaseAuthentication):
     """`Authorization: Bearer <ID token>`, verified offline: signature, issuer, audience, expiry."""
 
     def authenticate(self, request: Request) -> tuple[User, dict[str, Any]] | None:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
+        token = bearer_token(request.headers)
+        if not token:
             return None
         try:
-            claims = provider.claims(token.strip())
+            claims = provider.claims(token)
         except TokenError as error:
             raise exceptions.AuthenticationFailed(str(error)) from error
         except ProviderError as error:
