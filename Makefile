@@ -59,6 +59,11 @@ cluster: .venv/.ready packages ## Tests with a real Kubernetes, all processes an
 	$(PYTHON) -m deploy.devcluster build
 	$(PYTHON) -m pytest tests/cluster tests/e2e -q
 
+.PHONY: bench
+bench: .venv/.ready packages ## Berth beside kubectl on one real API server: ratios, .berth/bench.json (ARGS="--teams 1000")
+	@$(PYTHON) -m deploy.devcluster build
+	@$(PYTHON) -m tests.bench $(ARGS)
+
 # What pip cannot install. Without root nothing is installed: the tests that need it say that they were not run.
 .PHONY: packages
 packages:
