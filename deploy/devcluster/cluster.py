@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.devcluster import binaries, certificates, controlplane, nodes, processes
+from deploy.devcluster import binaries, certificates, controlplane, nodes, processes, realnode
 from deploy.devcluster.api import Api, ApiError
 from deploy.devcluster.state import (
     PROJECT_ROOT,
@@ -115,17 +115,21 @@ def up(
     directory = (directory or default_directory(name)).resolve()
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     if real_node:
-        raise DevClusterError("the real node is not there yet")
+        realnode.require(directory)
     paths = binaries.ensure(real_node=real_node, progress=progress)
     with locked(directory / "lock"):
         started = time.monotonic()
         state = load(directory) or State(name=name, ports=free_ports())
+        if state.real_node and not real_node:
+            _end_real_node(state, directory)
         state.oidc, state.fake_nodes, state.real_node = oidc or state.oidc, fake_nodes, real_node
         state.binaries = {key: str(path) for key, path in paths.items()}
         if not _running(state) and not are_free(state.ports):
             state.ports = free_ports()
         certificates.ensure(directory / "pki")
         controlplane.write_configuration(state, directory)
+        if real_node:
+            realnode.prepare(state, directory)
         state.save(directory)
         _start_missing(state, directory, progress)
         _prepare(state, directory, progress)
@@ -151,8 +155,7 @@ def status(name: str = "dev", *, directory: Path | None = None) -> Status | None
     if state is None:
         return None
     running = {
-        part: processes.is_running(state.processes.get(part))
-        for part in controlplane.components(state, directory)
+        part: processes.is_running(state.processes.get(part)) for part in _components(state, directory)
     }
     api, is_ready = Api(controlplane.server(state), directory / "pki"), False
     ready: tuple[str, ...] = ()
@@ -186,6 +189,7 @@ def down(
                 processes.stop(state.processes[part])
         state.processes = {}
         state.save(directory)
+        realnode.remove(state, directory)
     if purge:
         shutil.rmtree(directory, ignore_errors=True)
     progress(f"cluster {name} is stopped" + (", its data is removed" if purge else ""))
@@ -214,6 +218,8 @@ def start_component(cluster: DevCluster, component: str) -> DevCluster:
         state = _state(cluster.directory)
         _start(state, cluster.directory, component)
         _wait_ready(state, cluster.directory)
+        if component == "kubelet":
+            realnode.finish(state, cluster.directory, Api(cluster.server, cluster.directory / "pki"))
         return _handle(state, cluster.directory)
 
 
@@ -239,18 +245,25 @@ def _running(state: State) -> list[str]:
     return [part for part, process in state.processes.items() if processes.is_running(process)]
 
 
+def _components(state: State, directory: Path) -> dict[str, controlplane.Component]:
+    """All processes of the instance, in the order in which they are started."""
+    return controlplane.components(state, directory) | realnode.components(state, directory)
+
+
 def _start_missing(state: State, directory: Path, progress: Callable[[str], None]) -> None:
-    parts = list(controlplane.components(state, directory))
+    parts = list(_components(state, directory))
     for number, part in enumerate(parts, 1):
         if not processes.is_running(state.processes.get(part)):
             progress(f"starting {part} ({number} of {len(parts)})")
             _start(state, directory, part)
         if part == "kube-apiserver":
             _wait_ready(state, directory)
+        elif part == "containerd":
+            realnode.import_images(state, directory)
 
 
 def _start(state: State, directory: Path, part: str) -> None:
-    component = controlplane.components(state, directory).get(part)
+    component = _components(state, directory).get(part)
     if component is None:
         raise DevClusterError(f"component: there is no {part!r} in cluster {state.name}")
     if processes.is_running(state.processes.get(part)):
@@ -309,8 +322,20 @@ def _prepare(state: State, directory: Path, progress: Callable[[str], None]) -> 
                     f"nodes not ready after {START_TIMEOUT_SECONDS:.0f} s: {sorted(missing)}"
                 )
             time.sleep(0.2)
+        if state.real_node:
+            realnode.finish(state, directory, api)
+        else:
+            realnode.forget(api)
     except ApiError as error:
         raise DevClusterError(f"preparing the cluster: {error}") from error
+
+
+def _end_real_node(state: State, directory: Path) -> None:
+    """This time it is not wanted."""
+    for part in ("kubelet", "containerd"):
+        if process := state.processes.pop(part, None):
+            processes.stop(process)
+    realnode.remove(state, directory)
 
 
 def _start_guard(state: State, directory: Path, pid: int) -> None:

@@ -5,6 +5,7 @@ An instance is a directory. Its lock keeps two `up` or `down` from working on it
 
 import dataclasses
 import fcntl
+import hashlib
 import json
 import os
 import re
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
+# Sockets and mounts of the real nodes: a socket's path has at most 107 characters (Linux unix(7)).
+RUN = Path("/run/berth")
 PORT_NAMES = (
     "etcd",
     "etcd-peer",
@@ -80,6 +83,11 @@ def default_directory(name: str) -> Path:
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", name):
         raise DevClusterError(f"name: {name!r} must be 1 to 40 lower-case letters, digits and hyphens")
     return PROJECT_ROOT / ".berth" / "devcluster" / name
+
+
+def run_name(directory: Path) -> str:
+    """A short name for the instance in `directory`, no other instance's: of its folder in RUN, its control group."""
+    return f"berth-{hashlib.sha256(str(directory).encode()).hexdigest()[:10]}"
 
 
 def load(directory: Path) -> State | None:
