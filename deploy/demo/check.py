@@ -1,12 +1,12 @@
 """The demo without a person: fresh data, every step with its time, ends at the first that fails."""
 
 import contextlib
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from deploy import devcluster
 from deploy.demo import scenario
 from deploy.demo.client import Client, wait_for
 from deploy.demo.stack import Stack, reset
@@ -164,8 +164,8 @@ class Check:
 
 def run(directory: Path, *, real_node: bool) -> None:
     """Run every step, and leave nothing behind when they pass; data and logs stay when one fails."""
-    if real_node and os.geteuid() != 0:
-        print("not run    the steps with a real node: they need root", flush=True)
+    if real_node and (reason := devcluster.real_node_obstacle()):
+        print(f"not run    the steps with a real node: {reason}", flush=True)
         real_node = False
     check = Check(directory, real_node=real_node)
     stop: Callable[[], None] = check.stack.stop

@@ -92,7 +92,7 @@ class Stack:
         self._cluster_thread = threading.Thread(target=self._bring_up_cluster, daemon=True)
         self._cluster_thread.start()
         self.manage("migrate", "--verbosity=0")
-        self.manage("demo")
+        self.manage("demo", *(["--real-node"] if self._real_node else []))
         self.start_all()
         self._save()
 

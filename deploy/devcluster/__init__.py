@@ -14,6 +14,7 @@ from deploy.devcluster.cluster import (
     status,
     up,
 )
+from deploy.devcluster.realnode import obstacle as real_node_obstacle
 from deploy.devcluster.state import DevClusterError, Oidc
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "attach",
     "down",
     "kill_component",
+    "real_node_obstacle",
     "set_oidc",
     "start_component",
     "status",

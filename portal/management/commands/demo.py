@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 
 from jobs.models import PoolQueue
 from tenants.actions import SYSTEM, create_team, grant_tier, map_group, save_pool, save_quota, save_tier
@@ -14,6 +14,8 @@ POOLS = (
     ("l4", "L4", "NVIDIA L4 24 GB", "nvidia.com/gpu"),
     ("cpu", "CPU", "", ""),
 )
+# Only where the development cluster has its real node: its GPUs are claimed and counted, there is no device.
+REAL_POOL = ("real", "Real node", "no device", "nvidia.com/gpu")
 TIERS = (
     ("critical-prod", "Critical production", 1_000_000, True, False),
     ("high-priority-research", "High-priority research", 500_000, True, False),
@@ -21,7 +23,7 @@ TIERS = (
 )
 TEAMS = (("a", "Vision"), ("b", "Language"), ("c", "Robotics"))
 # Per pool: guarantee, borrow cap, lend cap. In the pool without GPUs they count workers.
-QUOTAS = {"h100": (4, 8, 4), "a100": (10, 12, 10), "l4": (8, 16, 8), "cpu": (20, 40, 20)}
+QUOTAS = {"h100": (4, 8, 4), "a100": (10, 12, 10), "l4": (8, 16, 8), "cpu": (20, 40, 20), "real": (0, 2, 0)}
 GROUPS = (
     ("ml-team-a", "a", "developer"),
     ("ml-team-a-leads", "a", "lead"),
@@ -39,6 +41,11 @@ class Command(BaseCommand):
 
     help = "Seed the demo's teams, pools, tiers, quotas and groups."
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--real-node", action="store_true", help="add the pool of the development cluster's real node"
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         for slug, name, value, may_preempt, is_default in TIERS:
             if not PriorityTier.objects.filter(slug=slug).exists():
@@ -46,7 +53,8 @@ class Command(BaseCommand):
                     slug=slug, name=name, value=value, may_preempt=may_preempt, is_default=is_default
                 )
                 save_tier(actor=SYSTEM, tier=tier)
-        for slug, name, gpu_model, gpu_resource in POOLS:
+        pools = (*POOLS, REAL_POOL) if options["real_node"] else POOLS
+        for slug, name, gpu_model, gpu_resource in pools:
             if not Pool.objects.filter(slug=slug).exists():
                 pool = Pool(slug=slug, name=name, gpu_model=gpu_model, gpu_resource=gpu_resource)
                 pool.node_selector = {"gpu.model": slug}
@@ -61,7 +69,7 @@ class Command(BaseCommand):
             if not GroupMapping.objects.filter(group=group, team=mapped_team).exists():
                 map_group(actor=SYSTEM, group=group, role=role, team=mapped_team)
         self._quotas(teams)
-        self.stdout.write(f"{len(teams)} teams, {len(POOLS)} pools, {len(TIERS)} tiers")
+        self.stdout.write(f"{len(teams)} teams, {len(pools)} pools, {len(TIERS)} tiers")
 
     def _quotas(self, teams: dict[str, Team]) -> None:
         for pool in Pool.objects.filter(slug__in=QUOTAS):
