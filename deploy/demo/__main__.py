@@ -10,7 +10,7 @@ from deploy import idp
 from deploy.demo import check, scenario
 from deploy.demo.client import Client, wait_for
 from deploy.demo.stack import Stack, StackError, reset, running_at
-from deploy.devcluster.state import PROJECT_ROOT
+from deploy.devcluster.state import PROJECT_ROOT, DevClusterError
 
 HOME = PROJECT_ROOT / ".berth" / "demo"
 CHECK = PROJECT_ROOT / ".berth" / "check"
@@ -34,7 +34,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         return _run_command(options)
-    except (StackError, TimeoutError, AssertionError) as error:
+    except (StackError, DevClusterError, TimeoutError, AssertionError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

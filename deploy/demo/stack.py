@@ -237,10 +237,12 @@ class Stack:
                 part.process.kill()
                 part.process.wait()
         self._parts = {}
-        devcluster.down("dev", directory=self.directory / "cluster", progress=lambda _text: None)
-        if self.provider is not None:
-            idp.stop(self.provider)
-            self.provider = None
+        try:
+            devcluster.down("dev", directory=self.directory / "cluster", progress=lambda _text: None)
+        finally:
+            if self.provider is not None:
+                idp.stop(self.provider)
+                self.provider = None
 
     def _load(self) -> dict[str, str]:
         try:
