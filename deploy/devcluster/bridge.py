@@ -37,27 +37,35 @@ def ensure(subnet: int | None, owner: str) -> int:
     Raises DevClusterError when all subnets are taken or the kernel refuses.
     """
     with locked(RUN / "lock"):  # Two instances must not choose the same.
-        if subnet is not None and _owner(subnet) == owner:
-            return subnet
-        taken = _networks()
-        for candidate in [subnet, *SUBNETS] if subnet is not None else SUBNETS:
-            mine = ipaddress.ip_network(network(candidate))
-            if _owner(candidate) is None and not any(mine.overlaps(other) for other in taken):
-                _ip("link", "add", "name", name(candidate), "type", "bridge")
-                _ip("link", "set", name(candidate), "alias", owner)
-                _ip("address", "add", f"{address(candidate)}/24", "dev", name(candidate))
-                _ip("link", "set", name(candidate), "up")
-                return candidate
-    raise DevClusterError(f"the real node's network: all of {network(SUBNETS[0])} … are in use")
+        there = next((each for each in SUBNETS if _owner(each) == owner), None)
+        chosen = there if there is not None else _free_subnet(subnet)
+        if there is None:
+            _ip("link", "add", "name", name(chosen), "type", "bridge")
+            _ip("link", "set", name(chosen), "alias", owner)
+        _ip("address", "replace", f"{address(chosen)}/24", "dev", name(chosen))
+        _ip("link", "set", name(chosen), "up")
+        return chosen
 
 
-def remove(subnet: int, owner: str) -> None:
-    """Remove the bridge and what is plugged into it, if it is `owner`'s."""
+def remove(owner: str) -> None:
+    """Remove the bridge of `owner` and what is plugged into it."""
     with locked(RUN / "lock"):
-        if _owner(subnet) == owner:
-            for link in _ip("link", "show", "master", name(subnet)):
-                _ip("link", "delete", link["ifname"], check=False)  # It goes with its pod's namespace, too.
-            _ip("link", "delete", name(subnet))
+        for subnet in SUBNETS:
+            if _owner(subnet) == owner:
+                for link in _ip("link", "show", "master", name(subnet)):
+                    _ip(
+                        "link", "delete", link["ifname"], check=False
+                    )  # It goes with its pod's namespace, too.
+                _ip("link", "delete", name(subnet))
+
+
+def _free_subnet(preferred: int | None) -> int:
+    taken = _networks()
+    for candidate in [preferred, *SUBNETS] if preferred is not None else SUBNETS:
+        mine = ipaddress.ip_network(network(candidate))
+        if _owner(candidate) is None and not any(mine.overlaps(other) for other in taken):
+            return candidate
+    raise DevClusterError("the real node's network: 10.1.0.0/24 and all after it are in use")
 
 
 def _owner(subnet: int) -> str | None:

@@ -113,9 +113,9 @@ def up(
     goes down when that process ends, however it ends. Raises DevClusterError.
     """
     directory = (directory or default_directory(name)).resolve()
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     if real_node:
         realnode.require(directory)
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     paths = binaries.ensure(real_node=real_node, progress=progress)
     with locked(directory / "lock"):
         started = time.monotonic()
@@ -189,7 +189,7 @@ def down(
                 processes.stop(state.processes[part])
         state.processes = {}
         state.save(directory)
-        realnode.remove(state, directory)
+        realnode.remove(directory)
     if purge:
         shutil.rmtree(directory, ignore_errors=True)
     progress(f"cluster {name} is stopped" + (", its data is removed" if purge else ""))
@@ -335,7 +335,7 @@ def _end_real_node(state: State, directory: Path) -> None:
     for part in ("kubelet", "containerd"):
         if process := state.processes.pop(part, None):
             processes.stop(process)
-    realnode.remove(state, directory)
+    realnode.remove(directory)
 
 
 def _start_guard(state: State, directory: Path, pid: int) -> None:

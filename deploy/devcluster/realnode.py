@@ -172,13 +172,12 @@ def forget(api: Api) -> None:
             raise
 
 
-def remove(state: State, directory: Path) -> None:
+def remove(directory: Path) -> None:
     """After the processes have ended: containers, mounts, network, control group. Raises DevClusterError."""
     if not (RUN / run_name(directory)).exists():
         return
     leftovers.end_processes(directory)
-    if state.subnet is not None:
-        bridge.remove(state.subnet, run_name(directory))
+    bridge.remove(run_name(directory))
     leftovers.remove(directory)  # Last: it removes the folder that tells that there is something to remove.
 
 
