@@ -11,7 +11,7 @@ from jobs.state import ACTIVE, TERMINAL, JobState
 GROUPS = {"active": ACTIVE, "finished": TERMINAL}
 
 
-class JobFilter(django_filters.FilterSet):
+class JobFilter(django_filters.FilterSet):  # type: ignore[misc]  # the library has no types
     """Search and narrow jobs; unknown values are field errors, never ignored."""
 
     q = django_filters.CharFilter(method="search", label="Name or number", max_length=120)

@@ -1,7 +1,7 @@
 """Jobs as JSON, in and out. Used by `jobs/api.py` only; parsing is shared with the form through `jobs/fields.py`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -15,6 +15,8 @@ from portal.kube.quantity import format_cpu, format_memory
 from tenants.access import Verb, Viewer, can
 from tenants.models import Pool, PriorityTier, Team
 from tenants.queries import pools_for, teams_for, tiers_for
+
+Related = serializers.SlugRelatedField[Any]
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "number"}]})
@@ -46,7 +48,7 @@ class MappingField(ParsedField):
 class JobRequest(serializers.Serializer[Any]):
     """What `POST /jobs` takes."""
 
-    team = serializers.SlugRelatedField(slug_field="slug", queryset=Team.objects.none())
+    team: Related = serializers.SlugRelatedField(slug_field="slug", queryset=Team.objects.none())
     name = serializers.CharField(max_length=120)
     pool = serializers.SlugRelatedField(slug_field="slug", queryset=Pool.objects.none())
     tier = serializers.SlugRelatedField(
@@ -155,9 +157,9 @@ def waiting_json(job: Job) -> dict[str, Any] | None:
 class JobSerializer(serializers.ModelSerializer[Job]):
     """A job as every viewer of its team's list may see it; command and environment are in `JobDetail`."""
 
-    team = serializers.SlugRelatedField(slug_field="slug", read_only=True)
-    pool = serializers.SlugRelatedField(slug_field="slug", read_only=True)
-    tier = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    team: Related = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    pool: Related = serializers.SlugRelatedField(slug_field="slug", read_only=True)
+    tier: Related = serializers.SlugRelatedField(slug_field="slug", read_only=True)
     owner = serializers.CharField(source="owner.username", read_only=True)
     cpu = serializers.SerializerMethodField()
     memory = serializers.SerializerMethodField()
@@ -165,7 +167,7 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
     class Meta:
         model = Job
-        fields = (
+        fields: ClassVar[tuple[str, ...]] = (
             "id",
             "name",
             "team",

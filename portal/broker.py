@@ -24,7 +24,7 @@ LONGEST_WAIT_SECONDS = 1.0
 LOOK_EVERY_SECONDS = 0.02
 
 
-class Broker(ORM):
+class Broker(ORM):  # type: ignore[misc]  # the library has no types
     """Tasks as rows; see the module."""
 
     _data_version: int | None = None

@@ -103,7 +103,7 @@ class Reconciled(models.Model):
 
     @classmethod
     def _rows(cls) -> "models.Manager[Self]":
-        return cls._default_manager  # type: ignore[return-value]
+        return cls._default_manager
 
     def is_due(self, now: datetime) -> bool:
         """Whether this row, as loaded, has something to do now."""

@@ -152,7 +152,7 @@ def save_quota(*, actor: Viewer, quota: Quota, version: int | None = None) -> Qu
         for name in ("guarantee", "borrow_cap", "lend_cap", "hard_max", "per_user_cap", "max_wall_seconds")
     }
     with transaction.atomic():
-        if quota.pk is None:
+        if quota._state.adding:
             quota.save()
         else:
             seen = quota.version if version is None else version

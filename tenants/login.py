@@ -146,12 +146,13 @@ def user_of(claims: dict[str, Any]) -> User:
     shown = str(
         claims.get(settings.BERTH_OIDC_USERNAME_CLAIM) or claims.get("preferred_username") or subject
     )[:140]
-    columns = {
+    verified_at = datetime.fromtimestamp(int(claims["iat"]), UTC)
+    columns: dict[str, Any] = {
         "display_name": str(claims.get("name") or "")[:255],
         "email": str(claims.get("email") or "")[:254],
         "groups_claim": groups,
         "claim_state": state,
-        "claims_verified_at": datetime.fromtimestamp(int(claims["iat"]), UTC),
+        "claims_verified_at": verified_at,
     }
     user = User.objects.filter(issuer=settings.BERTH_OIDC_ISSUER, subject=subject).first()
     if user is None:
@@ -162,7 +163,7 @@ def user_of(claims: dict[str, Any]) -> User:
         user.set_unusable_password()
         user.save()
         return user
-    if user.claims_verified_at is not None and columns["claims_verified_at"] < user.claims_verified_at:
+    if user.claims_verified_at is not None and verified_at < user.claims_verified_at:
         return user
     differing = [name for name, value in columns.items() if getattr(user, name) != value]
     for name in differing:
@@ -260,8 +261,8 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     back = request.build_absolute_uri(reverse("signed-out"))
     if not address:
         return redirect(back)
-    query = {
-        "id_token_hint": token,
+    query: dict[str, str] = {
+        "id_token_hint": str(token),
         "post_logout_redirect_uri": back,
         "client_id": settings.OIDC_RP_CLIENT_ID,
     }

@@ -113,7 +113,7 @@ def _limits(team: TeamState) -> list[dict[str, Any]]:
 
 def _network_policy(team: TeamState) -> Manifest:
     """Pods are reached from their own namespace only; they may go out, but not to node metadata services."""
-    own = {"podSelector": {}}
+    own: Manifest = {"podSelector": {}}
     outside = {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.169.254/32"]}}
     spec = {
         "podSelector": {},

@@ -34,7 +34,8 @@ _BACKGROUND = re.compile(r'\s*<path stroke="none" d="M0 0h24v24H0z" fill="none"\
 
 def changed_files() -> list[str]:
     """Vendored files that are missing, unlisted or differ from SHA256SUMS; empty when all is as committed."""
-    listed = dict(reversed(line.split("  ", 1)) for line in SUMS.read_text().splitlines())
+    lines = (line.split("  ", 1) for line in SUMS.read_text().splitlines())
+    listed = {name: digest for digest, name in lines}
     present = _digests()
     return sorted(name for name in listed.keys() | present.keys() if listed.get(name) != present.get(name))
 

@@ -241,9 +241,13 @@ class Overlap:
             return records
         for index, record in enumerate(records):
             new = self._match(record)
-            if self.is_settled:
+            if self.has_settled():
                 return new + records[index + 1 :]
         return []
+
+    def has_settled(self) -> bool:
+        """Whether all that still comes is new."""
+        return self.is_settled
 
     def _match(self, record: bytes) -> list[bytes]:
         """Compare one record; what is new is given when that settles where the overlap ends."""

@@ -6,14 +6,16 @@ Every call has a connect and a read time-out. Answers are handed on as structs o
 
 import contextlib
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
+import msgspec
 import urllib3
 from kubernetes import client as kubernetes_client
 from kubernetes import config as kubernetes_config
@@ -45,8 +47,11 @@ _RESOURCES: Mapping[tuple[str, str], tuple[str, bool]] = {
     ("networking.k8s.io/v1", "NetworkPolicy"): ("networkpolicies", True),
     ("scheduling.k8s.io/v1", "PriorityClass"): ("priorityclasses", False),
 }
-# What others refer to comes first; the rest of a plan has no order.
-_FIRST = {"Namespace": 0, "PriorityClass": 0, "ServiceAccount": 1, "Role": 1, "RoleBinding": 2}
+# What cannot be without: the rest of a plan has no order (a binding may come before its role when one may bind it).
+_FIRST = frozenset({"Namespace", "PriorityClass"})
+# How long the library's answer for the Authorization header is kept: it works it out anew at each call, which costs
+# more than all else we do for one. Tokens are renewed long before they end.
+AUTHORIZATION_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -73,12 +78,12 @@ Objects = list[dict[str, Any]]
 Batches = Iterator[list[bytes]]
 
 
-class _ListMeta(objects.Struct):
+class _ListMeta(objects.Struct, frozen=True):
     resource_version: str = ""
     continue_: str = objects.renamed("continue", "")
 
 
-class _Page(objects.Struct, Generic[T]):
+class _Page(objects.Struct, Generic[T], frozen=True):
     metadata: _ListMeta = _ListMeta()
     items: list[T] = []  # noqa: RUF012 (msgspec copies it)
 
@@ -88,6 +93,7 @@ class Cluster:
 
     def __init__(self, api: Any) -> None:
         self._api = api
+        self._authorized: tuple[float, dict[str, str]] = (-AUTHORIZATION_SECONDS, {})
 
     @classmethod
     def connect(cls, kubeconfig: str | Path | None, *, connections: int = 32) -> "Cluster":
@@ -116,7 +122,7 @@ class Cluster:
 
     def get(self, key: ObjectKey) -> dict[str, Any]:
         """One object. Raises NotFound."""
-        return cast(dict[str, Any], json.loads(self._send("GET", _path_of(key))))
+        return cast(dict[str, Any], msgspec.json.decode(self._send("GET", _path_of(key))))
 
     def list(
         self,
@@ -143,7 +149,7 @@ class Cluster:
         query = {"fieldManager": names.FIELD_MANAGER, "force": "true"}
         path = _path_of(key_of(manifest))
         data = self._send("PATCH", path, query, body=manifest, content_type="application/apply-patch+yaml")
-        return cast(dict[str, Any], json.loads(data))
+        return cast(dict[str, Any], msgspec.json.decode(data))
 
     def merge(self, key: ObjectKey, patch: Mapping[str, Any]) -> dict[str, Any]:
         """JSON merge patch; give metadata.resourceVersion in it where lists are replaced whole (409 otherwise)."""
@@ -154,7 +160,7 @@ class Cluster:
             body=patch,
             content_type="application/merge-patch+json",
         )
-        return cast(dict[str, Any], json.loads(data))
+        return cast(dict[str, Any], msgspec.json.decode(data))
 
     def delete(self, key: ObjectKey, *, uid: str | None = None) -> None:
         """Delete an object with what it owns; with `uid`, only that very one. One that is gone is fine."""
@@ -170,8 +176,8 @@ class Cluster:
         errors: Failures = []
         applied: Objects = []
         self._delete_all(plan.replace, deleted, errors)
-        for rank in (0, 1, 2, 3):
-            wave = [each for each in plan.apply if _FIRST.get(each["kind"], 3) == rank]
+        for is_first in (True, False):
+            wave = [each for each in plan.apply if (each["kind"] in _FIRST) is is_first]
             for manifest, result in self._apply_all(wave):
                 if isinstance(result, ClusterError):
                     errors.append((key_of(manifest), result))
@@ -313,21 +319,28 @@ class Cluster:
         read_seconds: float,
     ) -> urllib3.HTTPResponse:
         headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": "berth"}
-        request = self._api.param_serialize(
-            method,
-            path,
-            query_params=[*(query or {}).items()],
-            header_params=headers,
-            body=body,
-            auth_settings=["BearerToken"],
-        )
         try:
-            answer = self._api.call_api(*request, _request_timeout=(CONNECT_SECONDS, read_seconds))
+            answer = self._api.rest_client.pool_manager.urlopen(
+                method,
+                self._api.configuration.host + path + (f"?{urlencode(query)}" if query else ""),
+                body=None if body is None else msgspec.json.encode(body),
+                headers=headers | self._authorization(),
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
+                preload_content=False,
+            )
         except urllib3.exceptions.HTTPError as error:
             raise ClusterUnreachable(f"The cluster does not answer: {_words(error)}") from error
-        except kubernetes_client.ApiException as error:
-            raise ClusterUnreachable(f"The cluster does not answer: {error.reason}") from error
-        return cast(urllib3.HTTPResponse, answer.response)
+        return cast(urllib3.HTTPResponse, answer)
+
+    def _authorization(self) -> dict[str, str]:
+        """The header that says who we are; empty with a client certificate."""
+        since, headers = self._authorized
+        now = time.monotonic()
+        if now - since >= AUTHORIZATION_SECONDS:
+            headers = {}
+            self._api.update_params_for_auth(headers, [], ["BearerToken"], "", "GET", None)
+            self._authorized = (now, headers)
+        return headers
 
 
 def _path(api_version: str, kind: str, namespace: str) -> str:

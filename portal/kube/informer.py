@@ -34,12 +34,12 @@ class Change(Generic[T]):
     object: T
 
 
-class _Raw(objects.Struct):
+class _Raw(objects.Struct, frozen=True):
     type: str = ""
     object: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Status(objects.Struct):
+class _Status(objects.Struct, frozen=True):
     code: int = 0
     message: str = ""
 
@@ -71,8 +71,10 @@ class Informer(threading.Thread, Generic[T]):
         stop: threading.Event,
     ) -> None:
         super().__init__(name=f"informer-{kind.lower()}", daemon=True)
-        self._cluster, self._api_version, self._kind, self._into = cluster, api_version, kind, into
-        self._handlers, self._stop_event = handlers, stop
+        self._cluster, self._api_version, self._kind = cluster, api_version, kind
+        self._into: type[T] = into
+        self._handlers: Handlers[T] = handlers
+        self._stop_event = stop
 
     def run(self) -> None:
         """List and watch; never returns before `stop` is set, never raises."""

@@ -22,7 +22,7 @@ def renamed(name: str, default: Any) -> Any:
     return msgspec.field(name=name, default=default)
 
 
-class Meta(Struct):
+class Meta(Struct, frozen=True):
     """metav1.ObjectMeta."""
 
     name: str = ""
@@ -35,7 +35,7 @@ class Meta(Struct):
     deletion_timestamp: datetime | None = None
 
 
-class Condition(Struct):
+class Condition(Struct, frozen=True):
     """A condition of a pod, node or job."""
 
     type: str = ""
@@ -45,14 +45,14 @@ class Condition(Struct):
     last_transition_time: datetime | None = None
 
 
-class Resources(Struct):
+class Resources(Struct, frozen=True):
     """v1.ResourceRequirements."""
 
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
 
 
-class Container(Struct):
+class Container(Struct, frozen=True):
     """v1.Container."""
 
     name: str = ""
@@ -61,7 +61,7 @@ class Container(Struct):
     resources: Resources = Resources()
 
 
-class PodSpec(Struct):
+class PodSpec(Struct, frozen=True):
     """v1.PodSpec."""
 
     node_name: str = ""
@@ -70,20 +70,20 @@ class PodSpec(Struct):
     init_containers: list[Container] = []
 
 
-class Waiting(Struct):
+class Waiting(Struct, frozen=True):
     """v1.ContainerStateWaiting."""
 
     reason: str = ""
     message: str = ""
 
 
-class Running(Struct):
+class Running(Struct, frozen=True):
     """v1.ContainerStateRunning."""
 
     started_at: datetime | None = None
 
 
-class Terminated(Struct):
+class Terminated(Struct, frozen=True):
     """v1.ContainerStateTerminated."""
 
     exit_code: int = 0
@@ -93,7 +93,7 @@ class Terminated(Struct):
     finished_at: datetime | None = None
 
 
-class ContainerState(Struct):
+class ContainerState(Struct, frozen=True):
     """v1.ContainerState: one of the three."""
 
     waiting: Waiting | None = None
@@ -101,7 +101,7 @@ class ContainerState(Struct):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(Struct):
+class ContainerStatus(Struct, frozen=True):
     """v1.ContainerStatus."""
 
     name: str = ""
@@ -109,7 +109,7 @@ class ContainerStatus(Struct):
     state: ContainerState = ContainerState()
 
 
-class PodStatus(Struct):
+class PodStatus(Struct, frozen=True):
     """v1.PodStatus."""
 
     phase: str = ""
@@ -120,7 +120,7 @@ class PodStatus(Struct):
     init_container_statuses: list[ContainerStatus] = []
 
 
-class Pod(Struct):
+class Pod(Struct, frozen=True):
     """v1.Pod."""
 
     metadata: Meta = Meta()
@@ -128,7 +128,7 @@ class Pod(Struct):
     status: PodStatus = PodStatus()
 
 
-class Taint(Struct):
+class Taint(Struct, frozen=True):
     """v1.Taint."""
 
     key: str = ""
@@ -136,14 +136,14 @@ class Taint(Struct):
     effect: str = ""
 
 
-class NodeSpec(Struct):
+class NodeSpec(Struct, frozen=True):
     """v1.NodeSpec."""
 
     unschedulable: bool = False
     taints: list[Taint] = []
 
 
-class NodeStatus(Struct):
+class NodeStatus(Struct, frozen=True):
     """v1.NodeStatus."""
 
     capacity: dict[str, str] = {}
@@ -151,7 +151,7 @@ class NodeStatus(Struct):
     conditions: list[Condition] = []
 
 
-class Node(Struct):
+class Node(Struct, frozen=True):
     """v1.Node."""
 
     metadata: Meta = Meta()
@@ -159,7 +159,7 @@ class Node(Struct):
     status: NodeStatus = NodeStatus()
 
 
-class JobStatus(Struct):
+class JobStatus(Struct, frozen=True):
     """batch/v1 JobStatus."""
 
     conditions: list[Condition] = []
@@ -167,7 +167,7 @@ class JobStatus(Struct):
     completion_time: datetime | None = None
 
 
-class Job(Struct):
+class Job(Struct, frozen=True):
     """batch/v1 Job."""
 
     metadata: Meta = Meta()

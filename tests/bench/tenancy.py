@@ -248,4 +248,4 @@ def _wait(is_done: Callable[[], bool], what: str) -> None:
     while not is_done():
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {PATIENCE_SECONDS:.0f} s for {what}")
-        time.sleep(0.01)
+        time.sleep(0.04)  # a look costs the processors that the worker needs

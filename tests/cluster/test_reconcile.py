@@ -15,6 +15,7 @@ from jobs.state import JobState
 from portal import health
 from portal.kube import objects
 from tenants import reconcile as tenancy
+from tenants.access import TeamRole
 from tenants.actions import SYSTEM, create_team
 from tenants.models import AuditEvent, Pool, PriorityTier, Team, User
 from tests.integration.jobs.test_submission import in_parallel, submission
@@ -54,7 +55,9 @@ def found(cluster: DevCluster, *args: str) -> Any:
 def submitted(**changes: Any) -> Job:
     """A job of team a that admission has admitted."""
     user, _ = User.objects.get_or_create(username="alice", issuer="https://idp.test", subject="alice")
-    from_system = SYSTEM.__class__(user.pk, "alice", teams={Team.objects.get(slug="a").pk: "developer"})
+    from_system = SYSTEM.__class__(
+        user.pk, "alice", teams={Team.objects.get(slug="a").pk: TeamRole.DEVELOPER}
+    )
     job = job_actions.submit_job(actor=from_system, submission=submission(**changes))
     reconcile.admit_pool(job.pool_id)
     job.refresh_from_db()

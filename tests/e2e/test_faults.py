@@ -1,6 +1,7 @@
 """SIGKILL of each process in the middle of 20 submissions: nothing lost, nothing twice, logs complete."""
 
 import secrets
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,11 +28,7 @@ def test_a_kill_in_the_middle_loses_nothing_and_does_nothing_twice(healthy_stack
     assert len(set(jobs)) == JOBS
     start_again(stack, victim)
     for job_id in jobs:
-        wait_for(
-            f"job {job_id} to succeed",
-            lambda job_id=job_id: succeeded(stack, bob, job_id),
-            seconds=TIMEOUT_SECONDS,
-        )
+        wait_for(f"job {job_id} to succeed", partial(succeeded, stack, bob, job_id), seconds=TIMEOUT_SECONDS)
     for job_id in jobs:
         assert_done_once(bob, job_id)
 

@@ -205,8 +205,8 @@ def test_a_job_inside_its_guarantee_is_never_kept_waiting_by_quota_rules(whole: 
     for each in decisions.admitted:
         owner = next(j for j in whole.queue if j.job_id == each.job_id)
         taken[owner.team_id] += whole.size_of(owner)
-    for each in whole.queue:
-        cause = decisions.waiting.get(each.job_id)
-        limit = min(whole.entitlements[each.team_id].guarantee, ceiling(whole.entitlements[each.team_id]))
-        if cause and taken[each.team_id] + whole.size_of(each) <= limit:
+    for queued in whole.queue:
+        cause = decisions.waiting.get(queued.job_id)
+        limit = min(whole.entitlements[queued.team_id].guarantee, ceiling(whole.entitlements[queued.team_id]))
+        if cause and taken[queued.team_id] + whole.size_of(queued) <= limit:
             assert cause.code not in quota_codes
