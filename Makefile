@@ -41,13 +41,15 @@ test: .venv/.ready packages ## All checks and tests (what CI runs)
 	@$(MAKE) --no-print-directory cluster
 
 .PHONY: lint
-lint: .venv/.ready ## Style
+lint: .venv/.ready ## Style, types, and who may import whom
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy portal tenants jobs deploy tests manage.py
+	.venv/bin/lint-imports --no-logo
 
 .PHONY: unit
 unit: .venv/.ready ## Tests of the pure modules, in seconds
-	$(PYTHON) -m pytest tests/unit -q
+	$(PYTHON) -m pytest tests/unit tests/test_architecture.py -q
 
 .PHONY: integration
 integration: .venv/.ready ## Tests with a database (SQLite, then PostgreSQL) and the identity provider

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.demo.client import wait_for
 from deploy.demo.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -48,7 +49,13 @@ for kind, name in ((Team, "team"), (Pool, "pool"), (PriorityTier, "tier")):
 
 
 def settle(stack: Stack, audit_log: Path) -> None:
-    """Wait until earlier tests' jobs have been cleaned up: 10 s without a write."""
+    """Wait until earlier tests' jobs have been cleaned up, and then for 10 s without a write."""
+    cluster = stack.wait_cluster()
+    wait_for(
+        "the jobs of earlier tests to be cleaned up",
+        lambda: not cluster.kubectl("get", "jobs", "--all-namespaces", "--output=name").stdout,
+        seconds=240,
+    )
     deadline = time.monotonic() + 240
     offset, since = audit_log.stat().st_size, time.monotonic()
     while time.monotonic() - since < 10:
