@@ -25,6 +25,10 @@ demo: .venv/.ready ## Run the product: portal, identity provider and a developme
 demo-scenario: .venv/.ready ## In the running demo: team A submits 100 jobs, B and C one each
 	@$(PYTHON) -m deploy.demo scenario
 
+.PHONY: demo-kubectl
+demo-kubectl: .venv/.ready ## In the running demo: kubectl with a user's own rights (WHO=alice ARGS="get jobs")
+	@$(PYTHON) -m deploy.demo kubectl --as "$(or $(WHO),alice)" --arguments "$(or $(ARGS),auth whoami)"
+
 .PHONY: demo-check
 demo-check: .venv/.ready ## Try the demo without a person, on fresh data; REAL_NODE=1 adds a real container (root)
 	@$(PYTHON) -m deploy.demo check $(if $(REAL_NODE),--real-node)

@@ -1,12 +1,13 @@
-"""`python -m deploy.demo run|scenario|check|reset`, from the project's root; see the Makefile."""
+"""`python -m deploy.demo run|scenario|kubectl|check|reset`, from the project's root; see the Makefile."""
 
 import argparse
+import shlex
 import signal
 import sys
 import threading
 from pathlib import Path
 
-from deploy import idp
+from deploy import devcluster, idp
 from deploy.demo import check, scenario
 from deploy.demo.client import Client, wait_for
 from deploy.demo.stack import Stack, StackError, reset, running_at
@@ -26,15 +27,17 @@ Sign in with the user name as password:
 def main() -> int:
     """Run one command; 0 when it did what was asked."""
     parser = argparse.ArgumentParser(prog="python -m deploy.demo", description=__doc__)
-    parser.add_argument("command", choices=["run", "scenario", "check", "reset"])
+    parser.add_argument("command", choices=["run", "scenario", "kubectl", "check", "reset"])
     parser.add_argument(
         "--real-node", action="store_true", help="add this machine as a real node (needs root)"
     )
     parser.add_argument("--directory", type=Path, help="where the data lives")
+    parser.add_argument("--as", dest="who", default="alice", help="whose ID token kubectl sends")
+    parser.add_argument("--arguments", default="auth whoami", help="kubectl's arguments, as one text")
     options = parser.parse_args()
     try:
         return _run_command(options)
-    except (StackError, DevClusterError, TimeoutError, AssertionError) as error:
+    except (StackError, DevClusterError, idp.IdpError, TimeoutError, AssertionError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -51,10 +54,22 @@ def _run_command(options: argparse.Namespace) -> int:
         url = running_at(home)
         provider = idp.attach(home / "idp")
         scenario.play(*(Client(url, token=provider.mint(name)) for name in ("alice", "bob", "charlie")))
+    elif options.command == "kubectl":
+        return _kubectl(home, options.who, shlex.split(options.arguments))
     else:
         reset(home)
         print("the demo's data is removed")
     return 0
+
+
+def _kubectl(home: Path, who: str, arguments: list[str]) -> int:
+    cluster = devcluster.attach("dev", directory=home / "cluster")
+    if cluster is None:
+        raise StackError("the demo's cluster is not up")
+    result = cluster.kubectl(*arguments, token=idp.attach(home / "idp").mint(who), check=False)
+    print(result.stdout, end="")
+    print(result.stderr, end="", file=sys.stderr)
+    return result.returncode
 
 
 def _run(home: Path, *, real_node: bool) -> None:
