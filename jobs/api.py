@@ -77,11 +77,8 @@ class JobViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
         key = request.headers.get("Idempotency-Key")
         if key is not None and not 1 <= len(key) <= MAX_KEY_LENGTH:
             raise ValidationError({"Idempotency-Key": [f"Give 1 to {MAX_KEY_LENGTH} characters."]})
-        known = (
-            set(Job.objects.filter(submission_key=f"api:{key}").values_list("id", flat=True))
-            if key
-            else set()
-        )
+        earlier = self.get_queryset().filter(owner_id=self._viewer.user_id, submission_key=f"api:{key}")
+        known = set(earlier.values_list("id", flat=True)) if key else set()
         try:
             job = submit_job(actor=self._viewer, submission=form.submission(key))
         except Denied as error:

@@ -205,14 +205,16 @@ class JobSerializer(serializers.ModelSerializer[Job]):
 
 
 class JobDetail(JobSerializer):
-    """A job with what only its own team may read."""
+    """A job with what only its own team may read; its `command` is command and args of the request in one."""
+
+    command = serializers.ListField(source="argv", child=serializers.CharField(), read_only=True)
 
     class Meta(JobSerializer.Meta):
         fields = (
             *JobSerializer.Meta.fields,
             "image",
             "command_mode",
-            "argv",
+            "command",
             "script",
             "env",
             "labels",

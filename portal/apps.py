@@ -2,6 +2,8 @@
 
 from django.apps import AppConfig
 
+from portal import checks  # noqa: F401 (registers them)
+
 
 class PortalConfig(AppConfig):
     """What is about neither tenants nor jobs."""

@@ -41,7 +41,9 @@ def problem(error: Exception, context: Mapping[str, Any]) -> Response | None:
         "type": "about:blank",
         "title": _title(error),
         "status": error.status_code,
-        "detail": str(error.detail) if not isinstance(error.detail, (dict, list)) else "See errors.",
+        "detail": _printable(str(error.detail))
+        if not isinstance(error.detail, (dict, list))
+        else "See errors.",
     }
     if isinstance(error, exceptions.ValidationError):
         body["errors"] = [{"field": path, "message": text} for path, text in _flat(error.detail)]
@@ -71,4 +73,9 @@ def _flat(detail: Any, path: str = "") -> Iterator[tuple[str, str]]:
             nested = isinstance(each, (Mapping, list))
             yield from _flat(each, f"{path}[{index}]" if nested else path)
     else:
-        yield path, str(detail)
+        yield _printable(path), _printable(str(detail))
+
+
+def _printable(text: str) -> str:
+    """The text with what UTF-8 cannot hold replaced: an error repeats what was sent (RFC 3629, section 3)."""
+    return text.encode("utf-8", "replace").decode()

@@ -85,16 +85,26 @@ class Stack:
 
     def start(self) -> None:
         """Provider, database, demo data and the four processes; the cluster comes up meanwhile (`wait_cluster`)."""
-        self.provider = idp.start(
-            self.directory / "idp",
-            redirect_uris=[f"{self.url}/oidc/callback/", f"{self.url}/signed-out/"],
-        )
+        self.start_provider()
         self._cluster_thread = threading.Thread(target=self._bring_up_cluster, daemon=True)
         self._cluster_thread.start()
         self.manage("migrate", "--verbosity=0")
         self.manage("demo", *(["--real-node"] if self._real_node else []))
         self.start_all()
         self._save()
+
+    def start_provider(self) -> None:
+        """Start the identity provider, where it was before."""
+        self.provider = idp.start(
+            self.directory / "idp",
+            redirect_uris=[f"{self.url}/oidc/callback/", f"{self.url}/signed-out/"],
+        )
+
+    def stop_provider(self) -> None:
+        """End the identity provider, if it runs."""
+        if self.provider is not None:
+            idp.stop(self.provider)
+            self.provider = None
 
     def start_all(self) -> None:
         """Start every process of the product that does not run."""
@@ -240,9 +250,7 @@ class Stack:
         try:
             devcluster.down("dev", directory=self.directory / "cluster", progress=lambda _text: None)
         finally:
-            if self.provider is not None:
-                idp.stop(self.provider)
-                self.provider = None
+            self.stop_provider()
 
     def _load(self) -> dict[str, str]:
         try:

@@ -28,6 +28,7 @@ from tenants.models import Pool, PriorityTier, Team
 MAX_WORKERS = 512
 MAX_GPUS_PER_WORKER = 64
 _TORCHRUN_ENV = frozenset({"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Wrong = Callable[[str, str], None]
@@ -185,23 +186,38 @@ def submission_errors(submission: Submission) -> dict[str, list[str]]:
             wrong("script", "Write the script that should run, or choose a command.")
         if len(submission.script.encode()) > MAX_SCRIPT_BYTES:
             wrong("script", f"At most {MAX_SCRIPT_BYTES // 1024} KiB; put longer scripts into the image.")
-    for field_name, value in (("script", submission.script), *[("argv", a) for a in submission.argv]):
-        if "\x00" in value:
-            wrong(field_name, "A NUL character cannot be passed to a program.")
+    _check_texts(submission, wrong)
     _check_env(submission.env, wrong)
     _check_metadata(submission, wrong)
     _check_numbers(submission, wrong)
     return errors
 
 
+def _check_texts(submission: Submission, wrong: Wrong) -> None:
+    """No text that a program, the database or a reply could not hold."""
+    texts: dict[str, list[str]] = {
+        "name": [submission.name],
+        "image": [submission.image],
+        "script": [submission.script],
+        "argv": list(submission.argv),
+    }
+    for field_name in ("env", "labels", "annotations"):
+        mapping: Mapping[str, str] = getattr(submission, field_name)
+        texts[field_name] = [*mapping.keys(), *mapping.values()]
+    for field_name, values in texts.items():
+        if any(_UNSTORABLE.search(value) for value in values):
+            wrong(
+                field_name,
+                "It holds a NUL character or half a surrogate pair, which no program can be given.",
+            )
+
+
 def _check_env(env: Mapping[str, str], wrong: Wrong) -> None:
-    for name, value in env.items():
+    for name in env:
         if not _ENV_NAME.fullmatch(name):
             wrong("env", f"“{name}” is no valid variable name: use letters, digits and _, not a digit first.")
         elif name.startswith(RESERVED_ENV_PREFIX) or name in _TORCHRUN_ENV:
             wrong("env", f"“{name}” is set by Berth and cannot be overridden.")
-        if "\x00" in value:
-            wrong("env", f"The value of “{name}” contains a NUL character.")
 
 
 def _check_metadata(submission: Submission, wrong: Wrong) -> None:
