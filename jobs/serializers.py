@@ -45,15 +45,22 @@ class MappingField(ParsedField):
         super().__init__(fields.scalar_mapping, **kwargs)
 
 
+class NamedField(serializers.SlugRelatedField[Any]):
+    """A row by its slug. Text that a database refuses (PostgreSQL: NUL) is a name that does not exist."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str) or not data.isprintable():
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class JobRequest(serializers.Serializer[Any]):
     """What `POST /jobs` takes."""
 
-    team: Related = serializers.SlugRelatedField(slug_field="slug", queryset=Team.objects.none())
+    team = NamedField(slug_field="slug", queryset=Team.objects.none())
     name = serializers.CharField(max_length=120)
-    pool = serializers.SlugRelatedField(slug_field="slug", queryset=Pool.objects.none())
-    tier = serializers.SlugRelatedField(
-        slug_field="slug", queryset=PriorityTier.objects.none(), required=False
-    )
+    pool = NamedField(slug_field="slug", queryset=Pool.objects.none())
+    tier = NamedField(slug_field="slug", queryset=PriorityTier.objects.none(), required=False)
     image = serializers.CharField(max_length=500)
     command = serializers.ListField(
         child=serializers.CharField(allow_blank=True, trim_whitespace=False), required=False, default=list

@@ -230,6 +230,25 @@ def test_an_error_stands_at_its_field_and_links_to_it(scene: Scene, field: str, 
     assert not Job.objects.filter(name="typed").exists()
 
 
+@pytest.mark.parametrize(
+    "field", ["team", "pool", "tier", "name", "image", "command", "submission_key", "env"]
+)
+def test_a_nul_in_the_form_is_an_error_and_no_fault(scene: Scene, field: str) -> None:
+    answer = scene.client("developer").post("/jobs/new/", scene.submission(**{field: "a\x00b"}))
+    assert answer.status_code == 422
+    assert Job.objects.count() == 2
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs/", "/jobs/new/", "/audit/", "/teams/", "/quotas/"])
+@pytest.mark.parametrize(
+    "name", ["q", "team", "pool", "tier", "page", "action", "actor", "from", "topic", "owner"]
+)
+def test_a_nul_in_an_address_is_no_fault(scene: Scene, path: str, name: str) -> None:
+    for value in ("%00", "%ED%A0%80", "9" * 40, "-1"):
+        for person in ("admin", "developer"):
+            assert scene.client(person).get(f"{path}?{name}={value}").status_code < 500
+
+
 def test_a_viewer_cannot_submit(scene: Scene) -> None:
     assert scene.client("viewer").post("/jobs/new/", scene.submission()).status_code == 403
     assert not Job.objects.filter(name="typed").exists()
