@@ -5,7 +5,7 @@ answers a broken provider with a server error. Tokens are verified here, once, f
 """
 
 import logging
-import threading
+import math
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -33,7 +33,8 @@ from tenants.queries import NotVisible, viewer_for
 
 log = logging.getLogger(__name__)
 DISCOVERY_SECONDS = 600.0
-KEYS_AGAIN_SECONDS = 30.0  # an unknown key may be new; asking for it is limited
+FRESH_SECONDS = 5.0
+AGAIN_SECONDS = 30.0  # an unknown key may be new, a provider may be back; asking is limited
 LEEWAY_SECONDS = 30
 VERIFIED_AT = "claims_verified_at"  # in the session
 PUBLIC = ("/static/", "/healthz", "/readyz", "/sign-in/", "/signed-out/", "/oidc/", "/favicon.ico", "/api/")
@@ -57,46 +58,59 @@ class Provider:
     """The provider's discovery document and keys, kept for ten minutes."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._document: dict[str, Any] = {}
-        self._document_at = 0.0
+        self._document_at = -math.inf
         self._keys: dict[str, jwt.PyJWK] = {}
-        self._keys_at = 0.0
+        self._keys_at = -math.inf
 
     def document(self) -> dict[str, Any]:
-        """The discovery document. Raises ProviderError."""
-        with self._lock:
-            if not self._document or time.monotonic() - self._document_at > DISCOVERY_SECONDS:
-                found = _fetch(f"{settings.BERTH_OIDC_ISSUER}/.well-known/openid-configuration")
-                if found.get("issuer") != settings.BERTH_OIDC_ISSUER:
-                    raise ProviderError(
-                        "The identity provider calls itself otherwise than BERTH_OIDC_ISSUER."
-                    )
-                self._document, self._document_at = found, time.monotonic()
-            return self._document
+        """The discovery document; an old one while a newer cannot be had. Raises ProviderError when there is none."""
+        if _seconds_since(self._document_at) > DISCOVERY_SECONDS:
+            try:
+                self._read_document()
+            except ProviderError:
+                if not self._document:
+                    raise
+                self._document_at = time.monotonic() - DISCOVERY_SECONDS + AGAIN_SECONDS
+        return self._document
+
+    def reached(self) -> dict[str, Any]:
+        """The discovery document as of now: people are only sent to a provider that answers. Raises ProviderError."""
+        if _seconds_since(self._document_at) > FRESH_SECONDS:
+            self._read_document()
+        return self._document
+
+    def _read_document(self) -> None:
+        found = _fetch(f"{settings.BERTH_OIDC_ISSUER}/.well-known/openid-configuration")
+        if found.get("issuer") != settings.BERTH_OIDC_ISSUER:
+            raise ProviderError("The identity provider calls itself otherwise than BERTH_OIDC_ISSUER.")
+        self._document, self._document_at = found, time.monotonic()
 
     def key(self, token: str) -> jwt.PyJWK:
-        """The key that signed a token. Raises ProviderError or TokenError."""
+        """The key that signed a token; a known key stays good while the provider is away.
+
+        Raises ProviderError or TokenError.
+        """
         try:
             kid = str(jwt.get_unverified_header(token).get("kid", ""))
         except jwt.InvalidTokenError as error:
             raise TokenError("This is no ID token.") from error
-        address = self.document()["jwks_uri"]
-        with self._lock:
-            age = time.monotonic() - self._keys_at
-            if (
-                age > DISCOVERY_SECONDS
-                or (kid not in self._keys and age > KEYS_AGAIN_SECONDS)
-                or not self._keys
-            ):
-                keys = _fetch(address).get("keys", [])
-                self._keys = {
-                    str(each.get("kid", "")): jwt.PyJWK(each) for each in keys if each.get("kty") == "RSA"
-                }
-                self._keys_at = time.monotonic()
-            if kid not in self._keys:
-                raise TokenError("The token is signed with an unknown key.")
-            return self._keys[kid]
+        patience = DISCOVERY_SECONDS if kid in self._keys else AGAIN_SECONDS
+        if _seconds_since(self._keys_at) > patience:
+            try:
+                self._read_keys()
+            except ProviderError:
+                if kid not in self._keys:
+                    raise
+                self._keys_at = time.monotonic() - DISCOVERY_SECONDS + AGAIN_SECONDS
+        if kid not in self._keys:
+            raise TokenError("The token is signed with an unknown key.")
+        return self._keys[kid]
+
+    def _read_keys(self) -> None:
+        keys = _fetch(self.document()["jwks_uri"]).get("keys", [])
+        self._keys = {str(each.get("kid", "")): jwt.PyJWK(each) for each in keys if each.get("kty") == "RSA"}
+        self._keys_at = time.monotonic()
 
     def claims(self, token: str) -> dict[str, Any]:
         """The claims of an ID token for us: signature, issuer, audience, expiry. Raises TokenError, ProviderError."""
@@ -119,6 +133,10 @@ class Provider:
 
 
 provider = Provider()
+
+
+def _seconds_since(moment: float) -> float:
+    return time.monotonic() - moment
 
 
 def _fetch(address: str) -> dict[str, Any]:
@@ -198,7 +216,7 @@ class SignIn(OIDCAuthenticationRequestView):  # type: ignore[misc]
 
     def get(self, request: HttpRequest) -> HttpResponseBase:
         try:
-            self.OIDC_OP_AUTH_ENDPOINT = provider.document()["authorization_endpoint"]
+            self.OIDC_OP_AUTH_ENDPOINT = provider.reached()["authorization_endpoint"]
         except ProviderError as error:
             if _is_within_grace(request):
                 # The renewal can wait: work goes on with what was last verified.

@@ -72,14 +72,17 @@ class DevCluster:
                 controlplane.write_kubeconfig(
                     kubeconfig, server=self.server, ca_file=self.ca_file, user={"token": token}
                 )
-            result = subprocess.run(
+            answer = subprocess.run(
                 [state.binaries["kubectl"], f"--kubeconfig={kubeconfig}", *args],
                 capture_output=True,
-                text=True,
                 timeout=KUBECTL_TIMEOUT_SECONDS,
                 check=False,
-                input=input,
+                input=None if input is None else input.encode(),
             )
+        # Decoded here: Python's text mode would turn the carriage returns of a log into line ends.
+        result = subprocess.CompletedProcess(
+            answer.args, answer.returncode, answer.stdout.decode(), answer.stderr.decode()
+        )
         if check and result.returncode != 0:
             raise DevClusterError(f"kubectl {' '.join(args)}: {result.stderr.strip()}")
         return result

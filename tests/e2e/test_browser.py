@@ -65,6 +65,8 @@ def fill_form(page: Page, stack: Stack, name: str, **values: str) -> None:
     page.get_by_label("Pool").select_option("a100")
     page.get_by_label("CPU per worker").fill("1")
     page.get_by_label("Memory per worker").fill("1Gi")
+    if "annotations" in values:
+        page.get_by_text("Labels and annotations").click()
     for label, value in values.items():
         page.locator(f"[name={label}]").fill(value)
 
@@ -146,7 +148,7 @@ def test_a_wrong_value_is_named_at_its_field_and_nothing_typed_is_lost(
 def test_a_waiting_job_says_why(healthy_stack: Stack, page: Page) -> None:
     """The same cause on the page and in the API."""
     client = healthy_stack.client("charlie")
-    wanted = demo_job("c", f"too much {secrets.token_hex(4)}", pool="l4", gpus=4, workers=6)
+    wanted = demo_job("c", f"too much {secrets.token_hex(4)}", pool="l4", gpus=4, workers=7)
     job_id = client.post("/api/v1/jobs", wanted)["id"]
     cause = wait_for("a waiting cause", lambda: cause_of(healthy_stack, job_id))
     sign_in(page, healthy_stack, "charlie")
