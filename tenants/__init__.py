@@ -5,6 +5,6 @@ actions.py, queries.py   what changes rows, what reads them for a viewer
 reconcile.py             teams, tiers and pools made so in the cluster, from manifests.py
 login.py                 who is asking: sign-in, bearers, the viewer of each request
 
-Confusions: a *role* is within a team or on the platform; what it allows is in access.py and nowhere else. A *quota* is what
-a team is allowed in one pool; the namespace's ResourceQuota is made from all of them.
+Confusions: a *role* is within a team or on the platform; what it allows is in access.py and nowhere else. A *quota* is
+what a team is allowed in one pool; the namespace's ResourceQuota is made from all of them.
 """

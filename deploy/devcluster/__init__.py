@@ -1,8 +1,8 @@
 """A real Kubernetes for development, tests and the demo: control plane 1.34, fake GPU nodes, one optional real node.
 
 For the command line see `python -m deploy.devcluster --help`. Pods on fake nodes live as their annotations
-`simulate/…` say (kwok.yaml, podlogs.py). Pods on the real node have no way out of the machine, no cluster DNS and no Service
-addresses; NetworkPolicies are not enforced.
+`simulate/…` say (kwok.yaml, podlogs.py). Pods on the real node have no way out of the machine, no cluster DNS and no
+Service addresses; NetworkPolicies are not enforced.
 """
 
 from deploy.devcluster.cluster import (

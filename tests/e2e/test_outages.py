@@ -18,7 +18,11 @@ NOTICE = "Cluster state as of"
 @pytest.fixture
 def without_cluster(healthy_stack: Stack) -> Iterator[Stack]:
     """The stack while its API server is away, noticed by the portal; it is back after the test."""
-    healthy_stack.client().get("/healthz")
+    alice = healthy_stack.client("alice")
+    wait_for(
+        "the portal to see the cluster",
+        lambda: 'class="notice notice-warn freshness"' not in alice.get("/").text,
+    )
     devcluster.kill_component(healthy_stack.wait_cluster(), API_SERVER)
     yield healthy_stack
     devcluster.start_component(healthy_stack.wait_cluster(), API_SERVER)
