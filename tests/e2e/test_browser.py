@@ -168,20 +168,18 @@ def cause_of(stack: Stack, job_id: int) -> dict[str, str] | None:
     return found
 
 
-PAGES_OF_AN_ADMINISTRATOR = [
-    *(
-        "/",
-        "/jobs/",
-        "/cluster/",
-        "/teams/",
-        "/teams/a/",
-        "/quotas/",
-        "/pools/",
-        "/tiers/",
-        "/groups/",
-        "/audit/",
-    ),
-]
+PAGES_OF_AN_ADMINISTRATOR = (
+    "/",
+    "/jobs/",
+    "/cluster/",
+    "/teams/",
+    "/teams/a/",
+    "/quotas/",
+    "/pools/",
+    "/tiers/",
+    "/groups/",
+    "/audit/",
+)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -79,6 +79,6 @@ def test_without_the_provider_who_is_signed_in_goes_on(healthy_stack: Stack) -> 
         healthy_stack.start_provider()
 
 
-def test_readiness_names_what_is_missing(healthy_stack: Stack) -> None:
+def test_readiness_answers_when_all_is_well(healthy_stack: Stack) -> None:
     client = healthy_stack.client()
     assert wait_for("readiness", lambda: client.get("/readyz")).status_code == 200
