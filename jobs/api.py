@@ -77,17 +77,15 @@ class JobViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
         key = request.headers.get("Idempotency-Key")
         if key is not None and not 1 <= len(key) <= MAX_KEY_LENGTH:
             raise ValidationError({"Idempotency-Key": [f"Give 1 to {MAX_KEY_LENGTH} characters."]})
-        earlier = self.get_queryset().filter(owner_id=self._viewer.user_id, submission_key=f"api:{key}")
-        known = set(earlier.values_list("id", flat=True)) if key else set()
         try:
-            job = submit_job(actor=self._viewer, submission=form.submission(key))
+            job, is_new = submit_job(actor=self._viewer, submission=form.submission(key))
         except Denied as error:
             raise PermissionDenied(str(error)) from error
         except Rejected as error:
             raise ValidationError({API_FIELD.get(k, k): v for k, v in error.errors.items()}) from error
         except KeyReused as error:
             raise Conflict(str(error)) from error
-        code = status.HTTP_200_OK if job.pk in known else status.HTTP_201_CREATED
+        code = status.HTTP_201_CREATED if is_new else status.HTTP_200_OK
         return Response(self._detail(job), status=code, headers={"Location": f"/api/v1/jobs/{job.pk}"})
 
     @extend_schema(responses=JobDetail)

@@ -10,6 +10,12 @@ from jobs.argv import CommandError, split_command
 from portal.kube.quantity import QuantityError, parse_cpu_milli, parse_gpus, parse_memory_bytes
 
 _DURATION = re.compile(r"(?:(\d+)d)?\s*(?:(\d+)h)?\s*(?:(\d+)m)?\s*(?:(\d+)s)?", re.ASCII | re.IGNORECASE)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def is_storable(text: str) -> bool:
+    """Whether programs, databases and replies can hold a text: no NUL (PostgreSQL, argv), no half surrogate (UTF-8)."""
+    return _UNSTORABLE.search(text) is None
 
 
 def gpus(value: object) -> int:

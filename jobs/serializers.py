@@ -46,10 +46,10 @@ class MappingField(ParsedField):
 
 
 class NamedField(serializers.SlugRelatedField[Any]):
-    """A row by its slug. Text that a database refuses (PostgreSQL: NUL) is a name that does not exist."""
+    """A row by its slug. Text that a database refuses is no name."""
 
     def to_internal_value(self, data: Any) -> Any:
-        if not isinstance(data, str) or not data.isprintable():
+        if not isinstance(data, str) or not fields.is_storable(data):
             self.fail("invalid")
         return super().to_internal_value(data)
 

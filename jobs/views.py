@@ -74,7 +74,8 @@ def _form_context(request: ViewerRequest, form: JobForm) -> dict[str, Any]:
 
 def _submit(request: ViewerRequest, form: JobForm) -> Job | None:
     try:
-        return submit_job(actor=request.viewer, submission=form.submission())
+        job, _is_new = submit_job(actor=request.viewer, submission=form.submission())
+        return job
     except Denied as error:
         form.add_error("team", str(error))
     except KeyReused:

@@ -130,7 +130,7 @@ OIDC_TIMEOUT = 5
 OIDC_VERIFY_SSL = BERTH_OIDC_CA_FILE or True
 OIDC_STORE_ID_TOKEN = True
 OIDC_CREATE_USER = True
-# Found by discovery at the first sign-in (`tenants/login.py`); the library insists that they are set.
+# Found by discovery at the first sign-in (`tenants/provider.py`); the library insists that they are set.
 OIDC_OP_AUTHORIZATION_ENDPOINT = OIDC_OP_TOKEN_ENDPOINT = OIDC_OP_USER_ENDPOINT = OIDC_OP_JWKS_ENDPOINT = ""
 BERTH_SESSION_RENEWAL_SECONDS = env.number("SESSION_RENEWAL_SECONDS", 900, low=30, high=86400)
 BERTH_SESSION_GRACE_SECONDS = env.number("SESSION_GRACE_SECONDS", 3600, low=0, high=7 * 86400)

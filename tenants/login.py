@@ -1,17 +1,15 @@
 """Who is asking: OpenID Connect sign-in, ID tokens as bearers, and the viewer of each request.
 
 Subclasses of mozilla-django-oidc, which by itself checks neither audience nor issuer, matches users by e-mail, and
-answers a broken provider with a server error. Tokens are verified here, once, for sign-in and for the API.
+answers a broken provider with a server error. Tokens of sign-in and API are verified alike, by `tenants/provider.py`.
 """
 
 import logging
-import math
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-import jwt
 import requests
 from django.conf import settings
 from django.contrib import auth
@@ -29,13 +27,10 @@ from portal.health import cluster_freshness
 from tenants.access import Verb, Viewer, can
 from tenants.claims import groups_of
 from tenants.models import Team, User
+from tenants.provider import ProviderError, TokenError, provider
 from tenants.queries import NotVisible, viewer_for
 
 log = logging.getLogger(__name__)
-DISCOVERY_SECONDS = 600.0
-FRESH_SECONDS = 5.0
-AGAIN_SECONDS = 30.0  # an unknown key may be new, a provider may be back; asking is limited
-LEEWAY_SECONDS = 30
 VERIFIED_AT = "claims_verified_at"  # in the session
 PUBLIC = ("/static/", "/healthz", "/readyz", "/sign-in/", "/signed-out/", "/oidc/", "/favicon.ico", "/api/")
 
@@ -44,114 +39,6 @@ class ViewerRequest(HttpRequest):
     """A request of somebody who is signed in."""
 
     viewer: Viewer
-
-
-class ProviderError(Exception):
-    """The identity provider cannot be reached or answers nonsense; the message is for people."""
-
-
-class TokenError(Exception):
-    """An ID token that is not acceptable; the message says why, never its content."""
-
-
-class Provider:
-    """The provider's discovery document and keys, kept for ten minutes."""
-
-    def __init__(self) -> None:
-        self._document: dict[str, Any] = {}
-        self._document_at = -math.inf
-        self._keys: dict[str, jwt.PyJWK] = {}
-        self._keys_at = -math.inf
-
-    def document(self) -> dict[str, Any]:
-        """The discovery document; an old one while a newer cannot be had. Raises ProviderError when there is none."""
-        if _seconds_since(self._document_at) > DISCOVERY_SECONDS:
-            try:
-                self._read_document()
-            except ProviderError:
-                if not self._document:
-                    raise
-                self._document_at = time.monotonic() - DISCOVERY_SECONDS + AGAIN_SECONDS
-        return self._document
-
-    def reached(self) -> dict[str, Any]:
-        """The discovery document as of now: people are only sent to a provider that answers. Raises ProviderError."""
-        if _seconds_since(self._document_at) > FRESH_SECONDS:
-            self._read_document()
-        return self._document
-
-    def _read_document(self) -> None:
-        found = _fetch(f"{settings.BERTH_OIDC_ISSUER}/.well-known/openid-configuration")
-        if found.get("issuer") != settings.BERTH_OIDC_ISSUER:
-            raise ProviderError("The identity provider calls itself otherwise than BERTH_OIDC_ISSUER.")
-        self._document, self._document_at = found, time.monotonic()
-
-    def key(self, token: str) -> jwt.PyJWK:
-        """The key that signed a token; a known key stays good while the provider is away.
-
-        Raises ProviderError or TokenError.
-        """
-        try:
-            kid = str(jwt.get_unverified_header(token).get("kid", ""))
-        except jwt.InvalidTokenError as error:
-            raise TokenError("This is no ID token.") from error
-        patience = DISCOVERY_SECONDS if kid in self._keys else AGAIN_SECONDS
-        if _seconds_since(self._keys_at) > patience:
-            try:
-                self._read_keys()
-            except ProviderError:
-                if kid not in self._keys:
-                    raise
-                self._keys_at = time.monotonic() - DISCOVERY_SECONDS + AGAIN_SECONDS
-        if kid not in self._keys:
-            raise TokenError("The token is signed with an unknown key.")
-        return self._keys[kid]
-
-    def _read_keys(self) -> None:
-        keys = _fetch(self.document()["jwks_uri"]).get("keys", [])
-        self._keys = {str(each.get("kid", "")): jwt.PyJWK(each) for each in keys if each.get("kty") == "RSA"}
-        self._keys_at = time.monotonic()
-
-    def claims(self, token: str) -> dict[str, Any]:
-        """The claims of an ID token for us: signature, issuer, audience, expiry. Raises TokenError, ProviderError."""
-        key = self.key(token)
-        try:
-            claims: dict[str, Any] = jwt.decode(
-                token,
-                key,
-                algorithms=["RS256"],
-                audience=settings.OIDC_RP_CLIENT_ID,
-                issuer=settings.BERTH_OIDC_ISSUER,
-                leeway=LEEWAY_SECONDS,
-                options={"require": ["exp", "iat", "iss", "aud", "sub"]},
-            )
-        except jwt.InvalidTokenError as error:
-            raise TokenError(f"The token is not acceptable: {error}.") from error
-        if "azp" in claims and claims["azp"] != settings.OIDC_RP_CLIENT_ID:
-            raise TokenError("The token was issued to another client.")
-        return claims
-
-
-provider = Provider()
-
-
-def _seconds_since(moment: float) -> float:
-    return time.monotonic() - moment
-
-
-def _fetch(address: str) -> dict[str, Any]:
-    try:
-        answer = requests.get(address, timeout=settings.OIDC_TIMEOUT, verify=settings.OIDC_VERIFY_SSL)
-        answer.raise_for_status()
-        found = answer.json()
-    except (requests.RequestException, ValueError) as error:
-        log.warning("identity provider: %s: %s", address, type(error).__name__)
-        raise ProviderError(
-            "The identity provider does not answer as it should. Try again in a moment."
-        ) from error
-    if not isinstance(found, dict):
-        raise ProviderError("The identity provider does not answer as it should. Try again in a moment.")
-    return found
 
 
 def user_of(claims: dict[str, Any]) -> User:

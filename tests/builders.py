@@ -74,7 +74,7 @@ def job(owner: User, of: Team, within: NodePool, at: PriorityTier, **changes: An
         argv=("python", "train.py"),
         gpus=1,
     )
-    return submit_job(actor=viewer_for(owner), submission=replace(submission, **changes))
+    return submit_job(actor=viewer_for(owner), submission=replace(submission, **changes))[0]
 
 
 def node(name: str, of: NodePool, gpus: int = 8, healthy: int | None = None, **columns: Any) -> Node:

@@ -16,6 +16,7 @@ from django.utils import timezone
 from jobs.actions.timeline import add_event, announce_job, ring_admission
 from jobs.admission import CauseCode
 from jobs.argv import MAX_SCRIPT_BYTES
+from jobs.fields import is_storable
 from jobs.manifests import RESERVED_ENV_PREFIX
 from jobs.models import Job
 from jobs.state import TERMINAL, CommandMode, JobState
@@ -28,7 +29,6 @@ from tenants.models import Pool, PriorityTier, Team
 MAX_WORKERS = 512
 MAX_GPUS_PER_WORKER = 64
 _TORCHRUN_ENV = frozenset({"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Wrong = Callable[[str, str], None]
@@ -76,8 +76,8 @@ class KeyReused(Exception):  # noqa: N818 (says what happened, not that it is an
     """The same key came with other content; nothing was submitted."""
 
 
-def submit_job(*, actor: Viewer, submission: Submission) -> Job:
-    """Queue a job; a repeated key gives the job it made the first time (RW-039).
+def submit_job(*, actor: Viewer, submission: Submission) -> tuple[Job, bool]:
+    """Queue a job; the job and whether it is new: a repeated key gives the job it made the first time (RW-039).
 
     Raises Denied when `actor` may not submit for the team, Rejected with field errors, KeyReused when the key stands
     for another submission.
@@ -91,13 +91,13 @@ def submit_job(*, actor: Viewer, submission: Submission) -> Job:
     if errors:
         raise Rejected(errors)
     if submission.key and (earlier := _earlier(actor, submission)):
-        return earlier
+        return earlier, False
     try:
-        return _insert(actor, submission)
+        return _insert(actor, submission), True
     except IntegrityError:
         # Another process inserted the same key between our look and our insert.
         if submission.key and (earlier := _earlier(actor, submission)):
-            return earlier
+            return earlier, False
         raise
 
 
@@ -177,6 +177,9 @@ def submission_errors(submission: Submission) -> dict[str, list[str]]:
     def wrong(field_name: str, text: str) -> None:
         errors.setdefault(field_name, []).append(text)
 
+    _check_texts(submission, wrong)
+    if errors:
+        return errors  # what cannot be stored cannot be measured either
     if not submission.name.strip() or len(submission.name) > 120:
         wrong("name", "Give a name of 1 to 120 characters.")
     if not submission.image.strip() or any(c.isspace() for c in submission.image.strip()):
@@ -186,7 +189,6 @@ def submission_errors(submission: Submission) -> dict[str, list[str]]:
             wrong("script", "Write the script that should run, or choose a command.")
         if len(submission.script.encode()) > MAX_SCRIPT_BYTES:
             wrong("script", f"At most {MAX_SCRIPT_BYTES // 1024} KiB; put longer scripts into the image.")
-    _check_texts(submission, wrong)
     _check_env(submission.env, wrong)
     _check_metadata(submission, wrong)
     _check_numbers(submission, wrong)
@@ -205,7 +207,7 @@ def _check_texts(submission: Submission, wrong: Wrong) -> None:
         mapping: Mapping[str, str] = getattr(submission, field_name)
         texts[field_name] = [*mapping.keys(), *mapping.values()]
     for field_name, values in texts.items():
-        if any(_UNSTORABLE.search(value) for value in values):
+        if not all(map(is_storable, values)):
             wrong(
                 field_name,
                 "It holds a NUL character or half a surrogate pair, which no program can be given.",

@@ -5,6 +5,7 @@ them; a reader that dies leaves a hold that expires, and the next one resumes fr
 """
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -29,9 +30,9 @@ LOOK_EVERY_SECONDS = 0.25
 HOLD_SECONDS = 15
 FLUSH_SECONDS = 0.2
 FLUSH_BYTES = 512 * 1024
-SILENCE_SECONDS = (
-    20.0  # a following read wakes up this often, to renew its hold and to see that the run ended
-)
+LONGEST_WAIT_SECONDS = 1.0  # for a piece; then a look whether to stop or to renew the hold
+# A following read wakes up this often, to renew its hold and to see that the run ended.
+SILENCE_SECONDS = 20.0
 LONGEST_RETRY_SECONDS = 60
 GIVE_UP_AFTER = 6
 GAP = "Lines may be missing here: the node had rotated its log before it could be read on."
@@ -156,15 +157,15 @@ class _Reader:
             raise _TakenOverError
 
     def _batches(self, pieces: Iterator[bytes], splitter: Splitter) -> Iterator[tuple[list[bytes], bool]]:
-        """Records gathered for a moment, so that a talkative program costs few transactions.
+        """Records gathered for a moment, so that a talkative program costs few transactions; after a pause, at once.
 
         The pieces are read by a thread of their own: nothing else can end a wait for the next one.
         """
         arrived: queue.Queue[object] = queue.Queue(maxsize=64)
         threading.Thread(target=_pump, args=(pieces, arrived), daemon=True).start()
-        kept = time.monotonic()
+        kept, flushed = time.monotonic(), -math.inf
         records: list[bytes] = []
-        size, oldest = 0, 0.0
+        size = 0
         while True:
             now = time.monotonic()
             if now - kept > HOLD_SECONDS / 3:
@@ -172,8 +173,9 @@ class _Reader:
                 if not archive.keep(self._stream.pk, self._epoch, now=timezone.now(), seconds=HOLD_SECONDS):
                     raise _TakenOverError
                 kept = now
+            wait = max(0.01, flushed + FLUSH_SECONDS - now) if records else LONGEST_WAIT_SECONDS
             try:
-                piece = arrived.get(timeout=FLUSH_SECONDS / 2)
+                piece = arrived.get(timeout=wait)
             except queue.Empty:
                 piece = b""
             if isinstance(piece, Exception):
@@ -181,12 +183,12 @@ class _Reader:
                     yield records, False
                 raise piece
             if isinstance(piece, bytes) and piece:
-                oldest = oldest or now
                 records += splitter.feed(piece)
                 size += len(piece)
-            if piece is END or (records and (size > FLUSH_BYTES or now - oldest > FLUSH_SECONDS)):
+            is_time = size > FLUSH_BYTES or time.monotonic() - flushed > FLUSH_SECONDS
+            if piece is END or (records and is_time):
                 yield records, piece is END
-                records, size, oldest = [], 0, 0.0
+                records, size, flushed = [], 0, time.monotonic()
             if piece is END or self._stop.is_set():
                 return
 

@@ -90,6 +90,8 @@ def _read_both(
         over.set()
         process.terminate()
         process.wait(10)
+        for reader in readers:
+            reader.join(10)  # the next line ends it; the job still writes
     stamps = _common(browser, terminal, begun)
     return [_lag(stamp, browser) for stamp in stamps], [_lag(stamp, terminal) for stamp in stamps]
 

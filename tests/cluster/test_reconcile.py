@@ -58,7 +58,7 @@ def submitted(**changes: Any) -> Job:
     from_system = SYSTEM.__class__(
         user.pk, "alice", teams={Team.objects.get(slug="a").pk: TeamRole.DEVELOPER}
     )
-    job = job_actions.submit_job(actor=from_system, submission=submission(**changes))
+    job, _ = job_actions.submit_job(actor=from_system, submission=submission(**changes))
     reconcile.admit_pool(job.pool_id)
     job.refresh_from_db()
     assert job.state == JobState.ADMITTED, job.waiting_code

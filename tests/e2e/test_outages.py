@@ -48,6 +48,7 @@ def test_without_the_cluster_pages_say_so_and_jobs_wait_and_then_run(without_clu
     stack = without_cluster
     alice, robot = person(stack, "alice"), stack.client("alice")
     wait_for("the notice", lambda: NOTICE in alice.get("/").text)
+    assert robot.json("/readyz")["cluster"] != "ok"
     job = robot.post("/api/v1/jobs", demo_job("a", "patient", pool="l4", run_for="2s"))
     for path in ("/", "/jobs/", "/cluster/", "/teams/a/", f"/jobs/{job['id']}/"):
         page = alice.get(path)

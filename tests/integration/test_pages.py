@@ -8,9 +8,12 @@ from django.contrib.auth import BACKEND_SESSION_KEY
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from jobs.models import Job
 from jobs.state import JobState
+from portal import health
+from portal.views import WORKER_SILENCE
 from tenants.models import AuditEvent, Quota, User
 from tests import builders
 
@@ -357,3 +360,16 @@ def test_pages_of_the_administration_take_as_many_queries_for_12_teams_as_for_2(
         builders.person(f"lead-{number}", "lead", team)
         builders.quota(team, pool, guarantee=0)
     assert queries() == before
+
+
+def test_readiness_names_the_part_that_is_away() -> None:
+    client = Client()
+    assert client.get("/healthz").status_code == 200
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["worker"]) == (503, "silent")
+    health.beat(health.WORKER, now=timezone.now() - 2 * WORKER_SILENCE)
+    assert client.get("/readyz").json() == {"database": "ok", "worker": "silent", "cluster": "stale"}
+    health.beat(health.WORKER, now=timezone.now())
+    health.beat(health.CLUSTER, now=timezone.now())
+    answer = client.get("/readyz")
+    assert (answer.status_code, set(answer.json().values())) == (200, {"ok"})

@@ -56,8 +56,9 @@ def in_parallel(work: Callable[[int], Any], count: int = 8) -> list[Any]:
 
 def test_one_key_sent_by_eight_at_once_makes_one_job(alice: Viewer) -> None:
     wanted = submission(key="form:abc")
-    jobs = in_parallel(lambda _: submit_job(actor=alice, submission=wanted).pk)
-    assert len(set(jobs)) == 1
+    answers = in_parallel(lambda _: submit_job(actor=alice, submission=wanted))
+    assert len({job.pk for job, _ in answers}) == 1
+    assert [is_new for _, is_new in answers].count(True) == 1
     assert Job.objects.count() == 1
     assert AuditEvent.objects.filter(action="submit job").count() == 1
 
@@ -70,15 +71,17 @@ def test_one_key_with_other_content_is_refused_and_submits_nothing(alice: Viewer
 
 
 def test_equal_jobs_without_a_key_are_two_jobs(alice: Viewer) -> None:
-    in_parallel(lambda _: submit_job(actor=alice, submission=submission()).pk, count=2)
+    in_parallel(lambda _: submit_job(actor=alice, submission=submission()), count=2)
     assert Job.objects.count() == 2
 
 
 def test_the_same_key_of_another_person_is_another_job(alice: Viewer) -> None:
     anna = User.objects.create(username="anna", issuer="https://idp.test", subject="anna")
     lead = Viewer(anna.pk, "anna", teams=dict.fromkeys(alice.teams, TeamRole.LEAD))
-    first = submit_job(actor=alice, submission=submission(key="api:abc"))
-    assert submit_job(actor=lead, submission=submission(key="api:abc")).pk != first.pk
+    first, _ = submit_job(actor=alice, submission=submission(key="api:abc"))
+    other, is_new = submit_job(actor=lead, submission=submission(key="api:abc"))
+    assert is_new
+    assert other.pk != first.pk
 
 
 def test_a_stranger_to_the_team_is_denied_and_the_audit_says_so(alice: Viewer) -> None:
@@ -100,6 +103,7 @@ def test_a_stranger_to_the_team_is_denied_and_the_audit_says_so(alice: Viewer) -
         ("labels", {"note": "a/b:c,d"}),
         ("env", {"A-B": "1"}),
         ("name", ""),
+        ("script", "echo \ud800"),
     ],
 )
 def test_bad_input_names_its_field(alice: Viewer, field: str, value: Any) -> None:
