@@ -143,9 +143,8 @@ def can_follow(viewer: Viewer, topic: str) -> bool:
     )
 
 
-def team_state(pk: int) -> TeamState:
+def team_state(team: Team) -> TeamState:
     """A team as its namespace should be (unscoped: for reconcile only)."""
-    team = Team.objects.get(pk=pk)
     return TeamState(
         uid=str(team.uid),
         slug=team.slug,
@@ -171,7 +170,6 @@ def _gpu_limits(team: Team) -> Mapping[str, int]:
     return dict(limits)
 
 
-def tier_state(pk: int) -> TierState:
+def tier_state(tier: PriorityTier) -> TierState:
     """A tier as its PriorityClass should be."""
-    tier = PriorityTier.objects.get(pk=pk)
     return TierState(tier.slug, tier.value, tier.may_preempt, tier.is_default, tier.description)

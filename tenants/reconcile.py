@@ -85,7 +85,7 @@ def _reconcile(kind: type[R], pk: int, task: str, work: Callable[[R, Cluster], s
 
 
 def _team(team: Team, cluster: Cluster) -> str:
-    state = team_state(team.pk)
+    state = team_state(team)
     desired = manifests.team_manifests(state) if team.deleted_at is None else []
     owner = manifests.team_owner(state.uid)
     namespace_key = ObjectKey("v1", "Namespace", "", state.namespace)
@@ -116,7 +116,7 @@ def _tier(tier: PriorityTier, cluster: Cluster) -> str:
         observed = [cluster.get(key)]
     except NotFound:
         observed = []
-    desired = manifests.tier_manifest(tier_state(tier.pk))
+    desired = manifests.tier_manifest(tier_state(tier))
     plan = make_plan([desired], observed, owner=manifests.tier_owner(tier.slug))
     _execute(cluster, plan)
     return _refusals(plan)

@@ -29,7 +29,7 @@ T = TypeVar("T")
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 30.0
 PAGE = 500
-AT_ONCE = 8  # applies of one plan in flight; beyond it the API server is the limit
+AT_ONCE = 4  # applies of one plan in flight in a process; more only make its threads wait for each other
 
 # (apiVersion, kind) → plural in the path, whether namespaced.
 _RESOURCES: Mapping[tuple[str, str], tuple[str, bool]] = {
@@ -94,6 +94,8 @@ class Cluster:
     def __init__(self, api: Any) -> None:
         self._api = api
         self._authorized: tuple[float, dict[str, str]] = (-AUTHORIZATION_SECONDS, {})
+        # Kept: starting threads anew for every plan costs more than the plan's own work.
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="apply")
 
     @classmethod
     def connect(cls, kubeconfig: str | Path | None, *, connections: int = 32) -> "Cluster":
@@ -243,7 +245,8 @@ class Cluster:
             yield pieces
 
     def close(self) -> None:
-        """Close idle connections."""
+        """Close idle connections and end idle threads."""
+        self._threads.shutdown(wait=False)
         self._api.rest_client.pool_manager.clear()
 
     def _apply_all(
@@ -252,8 +255,7 @@ class Cluster:
         if len(wave) < 2:
             yield from ((each, self._try_apply(each)) for each in wave)
             return
-        with ThreadPoolExecutor(min(AT_ONCE, len(wave))) as threads:
-            yield from zip(wave, threads.map(self._try_apply, wave), strict=True)
+        yield from zip(wave, self._threads.map(self._try_apply, wave), strict=True)
 
     def _try_apply(self, manifest: Manifest) -> dict[str, Any] | ClusterError:
         try:

@@ -145,7 +145,7 @@ def _make_round(stack: Stack, cluster: DevCluster, *, number: int, teams: int) -
         Quota.objects.bulk_create(
             Quota(team=team, pool=pool, guarantee=0, borrow_cap=4) for team in made for pool in pools
         )
-    manifests = [with_digest(each) for team in made for each in team_manifests(team_state(team.pk))]
+    manifests = [with_digest(each) for team in made for each in team_manifests(team_state(team))]
     file = stack.directory / f"round-{number}.json"
     copies = _renamed(manifests, f"team-{prefix}", f"cli-{prefix}")
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": copies}))
