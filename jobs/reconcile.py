@@ -52,8 +52,7 @@ def admit_pool(pool_id: int) -> None:
     except Exception as error:
         PoolQueue.fail(pool_id, token, error=repr(error), now=timezone.now())
         raise
-    PoolQueue.settle(pool_id, token, observed_generation=generation, now=timezone.now())
-    if PoolQueue.objects.filter(pk=pool_id).exclude(generation=generation).exists():
+    if not PoolQueue.settle(pool_id, token, observed_generation=generation):
         ring("jobs.tasks.admit_pool", pool_id)
 
 
@@ -74,8 +73,7 @@ def reconcile_job(job_id: int) -> None:
         Job.fail(job_id, token, error=repr(error), now=timezone.now())
         raise
     after = timezone.now() + again if again is not None else None
-    Job.settle(job_id, token, observed_generation=generation, now=timezone.now(), after=after)
-    if Job.objects.filter(pk=job_id).exclude(generation=generation).exists():
+    if not Job.settle(job_id, token, observed_generation=generation, after=after):
         ring("jobs.tasks.reconcile_job", job_id)
 
 

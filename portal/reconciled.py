@@ -45,28 +45,25 @@ class Reconciled(models.Model):
 
     @classmethod
     def settle(
-        cls,
-        pk: int,
-        token: uuid.UUID,
-        *,
-        observed_generation: int,
-        now: datetime,
-        after: datetime | None = None,
+        cls, pk: int, token: uuid.UUID, *, observed_generation: int, after: datetime | None = None
     ) -> bool:
-        """Let go after success; `after` is when to look again anyway. False when the claim was lost meanwhile."""
-        del now
-        return bool(
-            cls._rows()
-            .filter(pk=pk, claim_token=token)
-            .update(
-                observed_generation=observed_generation,
-                reconcile_after=after,
-                failures=0,
-                last_error="",
-                claim_token=None,
-                claimed_until=None,
-            )
-        )
+        """Let go after success; `after` is when to look again anyway.
+
+        False when the row was touched, or the claim lost, meanwhile: then ring again.
+        """
+        claimed = cls._rows().filter(pk=pk, claim_token=token)
+        settled: dict[str, object] = {
+            "observed_generation": observed_generation,
+            "reconcile_after": after,
+            "failures": 0,
+            "last_error": "",
+            "claim_token": None,
+            "claimed_until": None,
+        }
+        if claimed.filter(generation=observed_generation).update(**settled):
+            return True
+        claimed.update(**settled)
+        return False
 
     @classmethod
     def fail(cls, pk: int, token: uuid.UUID, *, error: str, now: datetime) -> bool:

@@ -162,11 +162,14 @@ def team_state(team: Team) -> TeamState:
 
 def _gpu_limits(team: Team) -> Mapping[str, int]:
     """Per GPU resource what the team may hold in all pools together; nothing where it has no quota."""
-    resources = set(Pool.objects.exclude(gpu_resource="").values_list("gpu_resource", flat=True))
+    resources = Pool.objects.exclude(gpu_resource="").values_list("gpu_resource", flat=True)
     limits: Counter[str] = Counter(dict.fromkeys(resources, 0))
-    for quota in team.quotas.select_related("pool").exclude(pool__gpu_resource=""):
-        ceiling = quota.guarantee + quota.borrow_cap
-        limits[quota.pool.gpu_resource] += ceiling if quota.hard_max is None else min(ceiling, quota.hard_max)
+    quotas = team.quotas.exclude(pool__gpu_resource="").values_list(
+        "pool__gpu_resource", "guarantee", "borrow_cap", "hard_max"
+    )
+    for resource, guarantee, borrow_cap, hard_max in quotas:
+        ceiling = guarantee + borrow_cap
+        limits[resource] += ceiling if hard_max is None else min(ceiling, hard_max)
     return dict(limits)
 
 

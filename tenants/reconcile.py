@@ -77,10 +77,8 @@ def _reconcile(kind: type[R], pk: int, task: str, work: Callable[[R, Cluster], s
     except Exception as error:
         kind.fail(pk, token, error=repr(error), now=timezone.now())
         raise
-    now = timezone.now()
     actions.record_condition(row, BLOCKED if blocked else READY, blocked)
-    kind.settle(pk, token, observed_generation=generation, now=now, after=now + RECHECK)
-    if kind._default_manager.filter(pk=pk).exclude(generation=generation).exists():
+    if not kind.settle(pk, token, observed_generation=generation, after=timezone.now() + RECHECK):
         ring(task, pk)
 
 

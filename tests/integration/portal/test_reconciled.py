@@ -36,10 +36,23 @@ def test_a_claim_that_expired_is_taken_over_and_its_late_results_are_dropped(que
     after = now + timedelta(minutes=5)
     successor = PoolQueue.claim(queue.pk, now=after)
     assert successor is not None
-    assert not PoolQueue.settle(queue.pk, late, observed_generation=99, now=after)
-    assert PoolQueue.settle(queue.pk, successor, observed_generation=1, now=after)
+    assert not PoolQueue.settle(queue.pk, late, observed_generation=99)
     queue.refresh_from_db()
-    assert queue.observed_generation == 1
+    assert queue.claim_token == successor
+    assert PoolQueue.settle(queue.pk, successor, observed_generation=queue.generation)
+    queue.refresh_from_db()
+    assert queue.claim_token is None
+    assert queue.observed_generation == queue.generation
+
+
+def test_what_is_touched_while_it_is_worked_on_is_looked_at_again(queue: PoolQueue) -> None:
+    now = timezone.now()
+    token = PoolQueue.claim(queue.pk, now=now)
+    assert token is not None
+    queue.refresh_from_db()
+    PoolQueue.touch(queue.pk)
+    assert not PoolQueue.settle(queue.pk, token, observed_generation=queue.generation)
+    assert queue.pk in PoolQueue.due(now, 100)
 
 
 def test_an_error_is_stored_and_pushes_the_row_into_the_future(queue: PoolQueue) -> None:
