@@ -40,7 +40,9 @@ def test_a_claim_that_expired_is_taken_over_and_its_late_results_are_dropped(que
     queue.refresh_from_db()
     assert queue.claim_token == successor
     assert PoolQueue.settle(queue.pk, successor, observed_generation=queue.generation)
-    assert PoolQueue.objects.filter(pk=queue.pk, claim_token=None, observed_generation=queue.generation).exists()
+    assert PoolQueue.objects.filter(
+        pk=queue.pk, claim_token=None, observed_generation=queue.generation
+    ).exists()
 
 
 def test_what_is_touched_while_it_is_worked_on_is_looked_at_again(queue: PoolQueue) -> None:
