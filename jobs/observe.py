@@ -1,5 +1,7 @@
 """From what the watches deliver to the columns that are stored. Called by the observe process.
 
+Labels, messages and requests are tenants' input: whatever they hold can be stored, so that no pod stops the watch.
+
 The watches themselves are `portal/kube/informer.py`; what is written, and who is rung, is in
 `jobs/actions/observation.py`.
 """
@@ -13,6 +15,7 @@ from portal.kube import names, objects
 from portal.kube.informer import Change
 from portal.kube.quantity import QuantityError, parse_cpu_milli, parse_gpus, parse_memory_bytes
 
+LARGEST_NUMBER = 2**31 - 1  # what a column of `jobs.models.Pod` holds
 # Resources of a node that are not accelerators.
 _PLAIN = ("cpu", "memory", "pods", "ephemeral-storage")
 
@@ -83,15 +86,15 @@ def pod_columns(pod: objects.Pod) -> dict[str, Any]:
         "uid": meta.uid,
         "job_label": meta.labels.get(names.JOB_LABEL, ""),
         "attempt": _number(meta.labels.get(names.ATTEMPT_LABEL, "")),
-        "rank": int(rank) if rank.isdecimal() else None,
+        "rank": _number(rank) if rank.isdecimal() else None,
         "namespace": meta.namespace,
         "name": meta.name,
         "node_name": spec.node_name,
         "phase": status.phase or "Pending",
-        "reason": status.reason[:120],
-        "message": status.message,
-        "disruption": disruption.reason[:60] if disruption else "",
-        "unschedulable": scheduled.message if scheduled and scheduled.status == "False" else "",
+        "reason": _text(status.reason)[:120],
+        "message": _text(status.message),
+        "disruption": _text(disruption.reason)[:60] if disruption else "",
+        "unschedulable": _text(scheduled.message) if scheduled and scheduled.status == "False" else "",
         "is_ready": bool(ready and ready.status == "True"),
         "containers": containers,
         "cpu_milli": _quantity(parse_cpu_milli, requests.get("cpu")),
@@ -141,16 +144,16 @@ def _container_state(status: objects.ContainerStatus | None) -> dict[str, Any]:
     if ended := status.state.terminated:
         columns |= {
             "state": "terminated",
-            "reason": ended.reason,
-            "message": ended.message,
+            "reason": _text(ended.reason),
+            "message": _text(ended.message),
             "exit_code": ended.exit_code,
-            "started_at": _text(ended.started_at),
-            "finished_at": _text(ended.finished_at),
+            "started_at": _iso(ended.started_at),
+            "finished_at": _iso(ended.finished_at),
         }
     elif running := status.state.running:
-        columns |= {"state": "running", "started_at": _text(running.started_at)}
+        columns |= {"state": "running", "started_at": _iso(running.started_at)}
     elif waiting := status.state.waiting:
-        columns |= {"reason": waiting.reason, "message": waiting.message}
+        columns |= {"reason": _text(waiting.reason), "message": _text(waiting.message)}
     return columns
 
 
@@ -223,9 +226,16 @@ def _quantity(parse: Any, value: Any) -> int:
         return 0
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
+def _number(label: str) -> int:
+    """A label's number; anything else, and what no column holds, is 0."""
+    is_number = label.isascii() and label.isdecimal() and len(label) < 12
+    return min(int(label), LARGEST_NUMBER) if is_number else 0
 
 
-def _text(at: datetime | None) -> str | None:
+def _text(words: str) -> str:
+    """Words as they can be stored: a program may write NUL into its termination message, PostgreSQL holds none."""
+    return words.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _iso(at: datetime | None) -> str | None:
     return at.isoformat() if at else None

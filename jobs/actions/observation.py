@@ -42,8 +42,13 @@ def observe_pods(
 
 
 def _jobs_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Job]:
-    labels = {row["job_label"] for row in rows if str(row["job_label"]).isdecimal()}
-    return {str(job.pk): job for job in Job.objects.filter(pk__in=labels).only("id", "team_id", "pool_id")}
+    ids = _job_ids(str(row["job_label"]) for row in rows)
+    return {str(job.pk): job for job in Job.objects.filter(pk__in=ids).only("id", "team_id", "pool_id")}
+
+
+def _job_ids(labels: Iterable[str]) -> set[int]:
+    """Ids that such labels can mean; anybody may write a label with kubectl."""
+    return {int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18}
 
 
 def _store(
@@ -118,7 +123,7 @@ def observe_jobs(labels: Collection[str], *, present: Collection[str] | None = N
 
     With `present`, the uids of all Jobs of the cluster: also whatever holds room without its Job being there.
     """
-    ids = [int(label) for label in labels if label.isascii() and label.isdecimal() and len(label) < 18]
+    ids = _job_ids(labels)
     with transaction.atomic():
         holding = Job.objects.filter(state__in=HOLDING)
         job_ids = set(holding.filter(pk__in=ids).values_list("id", flat=True))
