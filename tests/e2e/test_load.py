@@ -15,7 +15,7 @@ from deploy.demo.stack import PARTS, Stack
 
 pytestmark = pytest.mark.e2e
 
-SECONDS = 30
+SECONDS = 120
 WRITERS = 4
 LINES_PER_SECOND = 50  # each
 REQUESTS_PER_SECOND = 20
