@@ -53,9 +53,11 @@ class JobViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
     def _job(self, pk: str) -> Job:
         return get_job(self._viewer, int(pk))
 
+    def _rights(self, job: Job) -> dict[str, bool]:
+        return {"may_read": can(self._viewer, Verb.READ_TENANT_DATA, job.team_id)}
+
     def _detail(self, job: Job) -> dict[str, Any]:
-        may_read = can(self._viewer, Verb.READ_TENANT_DATA, job.team_id)
-        return (JobDetail if may_read else JobSerializer)(job).data
+        return (JobDetail if self._rights(job)["may_read"] else JobSerializer)(job).data
 
     @extend_schema(
         request=JobRequest,
@@ -113,7 +115,8 @@ class JobViewSet(mixins.ListModelMixin, viewsets.GenericViewSet[Job]):
     @action(detail=True, pagination_class=None, filterset_class=None)
     def pods(self, request: Request, pk: str) -> Response:
         """The job's pods as last observed, of every attempt."""
-        return Response(PodSerializer(self._job(pk).pods.all(), many=True).data)
+        job = self._job(pk)
+        return Response(PodSerializer(job.pods.all(), many=True, context=self._rights(job)).data)
 
     @extend_schema(responses=WaitingSerializer)
     @action(detail=True, pagination_class=None, filterset_class=None)

@@ -240,7 +240,9 @@ class EventSerializer(serializers.ModelSerializer[JobEvent]):
 
 
 class PodSerializer(serializers.ModelSerializer[Pod]):
-    """One pod of a job as last observed."""
+    """One pod of a job as last observed; what its programs say of their end only with `may_read` in the context."""
+
+    containers = serializers.SerializerMethodField()
 
     class Meta:
         model = Pod
@@ -260,3 +262,10 @@ class PodSerializer(serializers.ModelSerializer[Pod]):
             "gone_at",
         )
         read_only_fields = fields
+
+    @extend_schema_field(serializers.ListField(child=serializers.DictField()))
+    def get_containers(self, pod: Pod) -> list[dict[str, object]]:
+        """Kind, state, times and exit code of each container. A termination message is tenants' data, as a log is."""
+        if self.context.get("may_read"):
+            return pod.containers
+        return [{key: value for key, value in each.items() if key != "message"} for each in pod.containers]

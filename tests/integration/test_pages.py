@@ -162,6 +162,20 @@ def test_command_and_environment_are_shown_to_the_team_only(scene: Scene) -> Non
         assert "data-logview" not in text
 
 
+def test_what_a_program_said_at_its_end_is_shown_to_the_team_only(scene: Scene) -> None:
+    pod = scene.running.pods.get()
+    pod.containers = [dict(pod.containers[0], state="terminated", exit_code=1, message="ketchup ran out")]
+    pod.save()
+    path = f"/api/v1/jobs/{scene.running.pk}/pods"
+
+    assert scene.client("viewer").get(path).json()[0]["containers"][0]["message"] == "ketchup ran out"
+    for name in ("admin", "auditor", "operator"):
+        answer = scene.client(name).get(path)
+        assert answer.json()[0]["containers"][0]["exit_code"] == 1
+        assert "ketchup" not in answer.content.decode()
+    assert scene.client("stranger").get(path).status_code == 404
+
+
 def test_the_form_of_another_team_s_job_starts_empty(scene: Scene) -> None:
     answer = scene.client("stranger").get(f"/jobs/new/?from={scene.running.pk}")
 
