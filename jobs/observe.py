@@ -16,8 +16,6 @@ from portal.kube.informer import Change
 from portal.kube.quantity import QuantityError, parse_cpu_milli, parse_gpus, parse_memory_bytes
 
 LARGEST_NUMBER = 2**31 - 1  # what a column of `jobs.models.Pod` holds
-# Resources of a node that are not accelerators.
-_PLAIN = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 def replace_pods(pods: Sequence[objects.Pod], *, now: datetime) -> None:
@@ -102,7 +100,7 @@ def pod_columns(pod: objects.Pod) -> dict[str, Any]:
         "gpus": {
             name: count
             for name, value in requests.items()
-            if is_accelerator(name) and (count := _quantity(parse_gpus, value))
+            if names.is_extended_resource(name) and (count := _quantity(parse_gpus, value))
         },
         "priority": spec.priority or 0,
         "resource_version": meta.resource_version,
@@ -179,19 +177,10 @@ def node_columns(node: objects.Node) -> dict[str, Any]:
                 "allocatable": _quantity(parse_gpus, allocatable.get(name)),
             }
             for name, value in capacity.items()
-            if is_accelerator(name)
+            if names.is_extended_resource(name)
         },
         "resource_version": node.metadata.resource_version,
     }
-
-
-def is_accelerator(resource: str) -> bool:
-    """Whether a resource name is an extended resource, as every device plugin's is: it has a domain."""
-    return (
-        resource not in _PLAIN
-        and "/" in resource
-        and not resource.startswith(("kubernetes.io/", "attachable-volumes", "hugepages-"))
-    )
 
 
 def _requests(pod: objects.Pod) -> dict[str, str]:

@@ -126,6 +126,11 @@ def save_pool(*, actor: Viewer, pool: Pool) -> Pool:
         raise Rejected(
             {"node_selector": [f"“{names.POOL_LABEL}” is set by Berth; select by the node's own labels."]}
         )
+    if pool.gpu_resource and not names.is_extended_resource(pool.gpu_resource):
+        text = (
+            "Give the device plugin's resource, such as nvidia.com/gpu, or nothing for a pool without GPUs."
+        )
+        raise Rejected({"gpu_resource": [text]})
     _validate(pool)
     with transaction.atomic():
         is_new = pool.pk is None

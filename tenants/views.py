@@ -8,6 +8,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from tenants.access import Verb, can
 from tenants.actions import Denied, Rejected, save_pool, save_quota
+from tenants.filters import AuditFilter
 from tenants.forms import PoolForm, QuotaForm
 from tenants.login import ViewerRequest
 from tenants.models import Outcome, Pool, PriorityTier, Quota
@@ -160,11 +161,12 @@ def audit_list(request: ViewerRequest) -> HttpResponse:
     """Who did or tried what."""
     if not can(request.viewer, Verb.SEE_AUDIT):
         raise NotVisible("There is no such page for you.")
-    find, outcome = request.GET.get("find", "")[:120], request.GET.get("outcome", "")
-    events = audit_for(request.viewer, find=find, outcome=outcome)
+    narrowed = AuditFilter(request.GET, queryset=audit_for(request.viewer))
+    events = narrowed.qs if narrowed.is_valid() else audit_for(request.viewer).none()
     context = {
         "page": Paginator(events, PAGE_SIZE).get_page(request.GET.get("page")),
+        "filter": narrowed,
         "outcomes": Outcome.choices,
-        "is_filtered": bool(find or outcome),
+        "is_filtered": any(request.GET.get(name) for name in AuditFilter.base_filters),
     }
     return render(request, "tenants/audit_list.html", context)

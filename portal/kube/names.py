@@ -103,6 +103,15 @@ def is_valid_label_value(value: str) -> bool:
     return value == "" or _QUALIFIED.fullmatch(value) is not None
 
 
+def is_extended_resource(name: str) -> bool:
+    """Whether `name` is a resource of a device plugin: it has a domain that is not Kubernetes' own.
+
+    Rule of the API server (k8s.io/kubernetes, pkg/apis/core/v1/helper, IsExtendedResourceName).
+    """
+    is_native = "/" not in name or "kubernetes.io/" in name or name.startswith("requests.")
+    return not is_native and is_valid_label_key(f"requests.{name}")
+
+
 def is_reserved_key(key: str) -> bool:
     """Whether a label or annotation key belongs to Berth or to Kubernetes itself."""
     prefix, slash, _name = key.rpartition("/")

@@ -258,7 +258,8 @@ def test_a_nul_in_the_form_is_an_error_and_no_fault(scene: Scene, field: str) ->
 
 @pytest.mark.parametrize("path", ["/", "/jobs/", "/jobs/new/", "/audit/", "/teams/", "/quotas/"])
 @pytest.mark.parametrize(
-    "name", ["q", "team", "pool", "tier", "page", "action", "actor", "from", "topic", "owner"]
+    "name",
+    ["q", "state", "group", "team", "pool", "tier", "owner", "page", "from", "find", "outcome", "topic"],
 )
 def test_a_nul_in_an_address_is_no_fault(scene: Scene, path: str, name: str) -> None:
     for value in ("%00", "%ED%A0%80", "9" * 40, "-1"):
@@ -309,6 +310,8 @@ def test_a_pool_is_saved_or_its_field_named(scene: Scene) -> None:
     wrong = client.post("/pools/new/", fields | {"selector": "no equals sign"})
     assert wrong.status_code == 422
     assert 'href="#id_selector"' in wrong.content.decode()
+    wrong = client.post("/pools/new/", fields | {"gpu_resource": "just gpu"})
+    assert 'href="#id_gpu_resource"' in wrong.content.decode()
     assert client.post("/pools/new/", fields).status_code == 302
     assert "B200" in client.get("/pools/").content.decode()
 

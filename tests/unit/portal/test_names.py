@@ -99,3 +99,25 @@ def test_rw079_system_namespaces_are_refused(slug: str) -> None:
 def test_rw079_the_operator_can_reserve_more() -> None:
     assert names.namespace_problem("team-monitoring") is None
     assert names.namespace_problem("monitoring", reserved={"monitoring"})
+
+
+@pytest.mark.parametrize(
+    ("resource", "expected"),
+    [
+        ("nvidia.com/gpu", True),
+        ("nvidia.com/mig-1g.5gb", True),
+        ("amd.com/gpu", True),
+        ("cpu", False),
+        ("memory", False),
+        ("hugepages-2Mi", False),
+        ("attachable-volumes-csi", False),
+        ("kubernetes.io/batch-cpu", False),
+        ("node.kubernetes.io/x", False),
+        ("requests.nvidia.com/gpu", False),
+        ("nvidia.com/", False),
+        ("nvidia com/gpu", False),
+        ("nvidia.com/gpu/x", False),
+    ],
+)
+def test_a_device_plugins_resource_is_told_from_the_others(resource: str, *, expected: bool) -> None:
+    assert names.is_extended_resource(resource) is expected
