@@ -4,6 +4,7 @@ Subclasses of mozilla-django-oidc, which by itself checks neither audience nor i
 answers a broken provider with a server error. Tokens of sign-in and API are verified alike, by `tenants/provider.py`.
 """
 
+import hashlib
 import logging
 import time
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import requests
 from django.conf import settings
 from django.contrib import auth
 from django.core.exceptions import SuspiciousOperation
+from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -59,15 +61,7 @@ def user_of(claims: dict[str, Any]) -> User:
         "claim_state": state,
         "claims_verified_at": verified_at,
     }
-    user = User.objects.filter(issuer=settings.BERTH_OIDC_ISSUER, subject=subject).first()
-    if user is None:
-        # Names are shown, never compared: two people of the same name stay two.
-        taken = User.objects.filter(username=shown).exists()
-        username = f"{shown}-{User.objects.count()}" if taken else shown
-        user = User(issuer=settings.BERTH_OIDC_ISSUER, subject=subject, username=username, **columns)
-        user.set_unusable_password()
-        user.save()
-        return user
+    user = _known(subject) or _first_seen(subject, shown, columns)
     if user.claims_verified_at is not None and verified_at < user.claims_verified_at:
         return user
     differing = [name for name, value in columns.items() if getattr(user, name) != value]
@@ -76,6 +70,28 @@ def user_of(claims: dict[str, Any]) -> User:
     if differing:
         user.save(update_fields=differing)
     return user
+
+
+def _known(subject: str) -> User | None:
+    return User.objects.filter(issuer=settings.BERTH_OIDC_ISSUER, subject=subject).first()
+
+
+def _first_seen(subject: str, shown: str, columns: Mapping[str, Any]) -> User:
+    """A new user. Names are shown, never compared: two people of the same name stay two."""
+    digest = hashlib.sha256(f"{settings.BERTH_OIDC_ISSUER} {subject}".encode()).hexdigest()[:8]
+    for username in (shown, f"{shown}-{digest}"):
+        user = User(issuer=settings.BERTH_OIDC_ISSUER, subject=subject, username=username, **columns)
+        user.set_unusable_password()
+        try:
+            with transaction.atomic():
+                user.save()
+        except IntegrityError:
+            # Either the name is somebody else's, or another request of the same person was first.
+            if (known := _known(subject)) is not None:
+                return known
+        else:
+            return user
+    raise TokenError(f"The user name “{shown}” is taken.")
 
 
 class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]
