@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import F, Sum
 from django.utils import timezone
 
@@ -78,7 +78,7 @@ def create_team(*, actor: Viewer, slug: str, name: str, description: str = "") -
     team = Team(slug=slug, name=name, description=description, namespace=namespace)
     _validate(team)
     with transaction.atomic():
-        team.save()
+        _save(team)
         record(actor=actor, action="create team", team=team, subject=slug)
         _ring_team(team)
     return team
@@ -96,7 +96,8 @@ def map_group(*, actor: Viewer, group: str, role: str, team: Team | None = None)
     if known.exists() if team else known.filter(role=role).exists():
         raise Rejected({"group": ["This group is mapped here already; remove that mapping first."]})
     with transaction.atomic():
-        mapping = GroupMapping.objects.create(group=group, role=role, team=team)
+        mapping = GroupMapping(group=group, role=role, team=team)
+        _save(mapping)
         record(actor=actor, action="map group", team=team, subject=group, detail={"role": role})
         if team:
             _ring_team(team)
@@ -134,7 +135,7 @@ def save_pool(*, actor: Viewer, pool: Pool) -> Pool:
     _validate(pool)
     with transaction.atomic():
         is_new = pool.pk is None
-        pool.save()
+        _save(pool)
         record(actor=actor, action="create pool" if is_new else "change pool", subject=pool.slug)
         Pool.touch(pool.pk)
         ring("tenants.tasks.reconcile_pool", pool.pk)
@@ -158,7 +159,7 @@ def save_quota(*, actor: Viewer, quota: Quota, version: int | None = None) -> Qu
     }
     with transaction.atomic():
         if quota._state.adding:
-            quota.save()
+            _save(quota)
         else:
             seen = quota.version if version is None else version
             rows = Quota.objects.filter(pk=quota.pk, version=seen)
@@ -192,7 +193,7 @@ def save_tier(*, actor: Viewer, tier: PriorityTier) -> PriorityTier:
     _require_admin(actor, "save tier", tier.slug)
     _validate(tier)
     with transaction.atomic():
-        tier.save()
+        _save(tier)
         record(actor=actor, action="save tier", subject=tier.slug, detail={"value": tier.value})
         PriorityTier.touch(tier.pk)
         ring("tenants.tasks.reconcile_tier", tier.pk)
@@ -235,6 +236,14 @@ def _validate(row: Team | Pool | Quota | PriorityTier) -> None:
     except ValidationError as error:
         fields: dict[str, Any] = error.message_dict
         raise Rejected({("" if key == "__all__" else key): texts for key, texts in fields.items()}) from error
+
+
+def _save(row: Team | Pool | Quota | PriorityTier | GroupMapping) -> None:
+    """Save inside the caller's transaction. Raises Rejected when somebody saved a row like it after our look."""
+    try:
+        row.save()
+    except IntegrityError as error:
+        raise Rejected({"": ["Somebody saved the same meanwhile; look again."]}) from error
 
 
 def _ring_team(team: Team) -> None:
