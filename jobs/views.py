@@ -19,7 +19,8 @@ from jobs.models import Job
 from jobs.queries import cluster_view, get_job, home_view, jobs_for, waiting_cause
 from jobs.state import TERMINAL, JobState
 from tenants.access import Verb, can
-from tenants.actions import Denied, Rejected
+from tenants.actions import Denied
+from tenants.forms import errors_shown
 from tenants.login import ViewerRequest
 from tenants.queries import NotVisible, pools_for, teams_for
 
@@ -74,19 +75,15 @@ def _form_context(request: ViewerRequest, form: JobForm) -> dict[str, Any]:
 
 def _submit(request: ViewerRequest, form: JobForm) -> Job | None:
     try:
-        job, _is_new = submit_job(actor=request.viewer, submission=form.submission())
-        return job
+        with errors_shown(form, **FORM_FIELD):
+            job, _is_new = submit_job(actor=request.viewer, submission=form.submission())
+            return job
     except Denied as error:
         form.add_error("team", str(error))
     except KeyReused:
         form.add_error(
             None, "This form was already submitted with other content. Open a new form for another job."
         )
-    except Rejected as error:
-        for name, texts in error.errors.items():
-            target = FORM_FIELD.get(name, name)
-            for text in texts:
-                form.add_error(target if target in form.fields else None, text)
     return None
 
 
@@ -147,10 +144,7 @@ def job_cancel(request: ViewerRequest, pk: int) -> HttpResponse:
             "tone": "danger",
         }
         return render(request, "confirm.html", context)
-    try:
-        job = cancel_job(actor=request.viewer, job=job)
-    except Denied as error:
-        return render(request, "403.html", {"title": "Not allowed", "text": str(error)}, status=403)
+    job = cancel_job(actor=request.viewer, job=job)
     messages.info(request, f"Job #{job.pk}: {'cancelled' if job.state in TERMINAL else 'stopping'}.")
     return redirect("job-detail", job.pk)
 

@@ -1,10 +1,13 @@
 """Forms of the administration: typed text to rows that an action saves."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
 
+from tenants.actions import Rejected
 from tenants.models import Pool, Quota
 
 
@@ -18,6 +21,18 @@ def labels_of(text: str) -> dict[str, str]:
                 raise ValidationError(f"Line {number}: write key=value.")
             found[key] = value
     return found
+
+
+@contextmanager
+def errors_shown(form: forms.BaseForm, **renamed: str) -> Iterator[None]:
+    """What an action rejects stands at the form's fields; `renamed` maps a column to a field of another name."""
+    try:
+        yield
+    except Rejected as error:
+        for name, texts in error.errors.items():
+            target = renamed.get(name, name)
+            for text in texts:
+                form.add_error(target if target in form.fields else None, text)
 
 
 class PoolForm(forms.ModelForm[Pool]):

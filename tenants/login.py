@@ -27,6 +27,7 @@ from rest_framework.request import Request
 
 from portal.health import cluster_freshness
 from tenants.access import Verb, Viewer, can
+from tenants.actions import Denied
 from tenants.claims import groups_of
 from tenants.models import Team, User
 from tenants.provider import ProviderError, TokenError, provider
@@ -198,7 +199,7 @@ def signed_out(request: HttpRequest) -> HttpResponse:
 class ViewerMiddleware:
     """Gives each request its viewer and sends everybody else to sign in; renews claims that have grown old.
 
-    Also answers NotVisible as 404, the same for what is not there and what is another's.
+    Also answers NotVisible as 404, the same for what is not there and what is another's, and Denied as 403.
     """
 
     def __init__(self, get_response: Any) -> None:
@@ -237,9 +238,11 @@ class ViewerMiddleware:
         return cast(HttpResponseBase, self._get_response(request))
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """A row that is not the viewer's looks like one that is not there."""
+        """A row that is not the viewer's looks like one that is not there; what an action denied is said so."""
         if isinstance(error, NotVisible):
             return render(request, "404.html", {"text": str(error)}, status=404)
+        if isinstance(error, Denied):
+            return render(request, "403.html", {"title": "Not allowed", "text": str(error)}, status=403)
         return None
 
 

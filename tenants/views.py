@@ -7,9 +7,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
 from tenants.access import Verb, can
-from tenants.actions import Denied, Rejected, save_pool, save_quota
+from tenants.actions import save_pool, save_quota
 from tenants.filters import AuditFilter
-from tenants.forms import PoolForm, QuotaForm
+from tenants.forms import PoolForm, QuotaForm, errors_shown
 from tenants.login import ViewerRequest
 from tenants.models import Outcome, Pool, PriorityTier, Quota
 from tenants.queries import (
@@ -80,13 +80,8 @@ def pool_form(request: ViewerRequest, slug: str = "") -> HttpResponse:
     pool = get_pool(request.viewer, slug) if slug else Pool()
     form = PoolForm(request.POST or None, instance=pool)
     if request.method == "POST" and form.is_valid():
-        try:
+        with errors_shown(form, node_selector="selector"):
             saved = save_pool(actor=request.viewer, pool=form.instance)
-        except Rejected as error:
-            _show(form, error, {"node_selector": "selector"})
-        except Denied as error:
-            return _forbidden(request, str(error))
-        else:
             messages.success(request, f"Pool {saved.name} is saved; its nodes follow in a moment.")
             return redirect("pool-list")
     status = 422 if request.method == "POST" else 200
@@ -117,26 +112,14 @@ def quota_form(request: ViewerRequest, team: str, pool: str) -> HttpResponse:
     quota = Quota.objects.filter(team=the_team, pool=the_pool).first() or Quota(team=the_team, pool=the_pool)
     form = QuotaForm(request.POST or None, instance=quota, initial={"version": quota.version})
     if request.method == "POST" and form.is_valid():
-        try:
+        with errors_shown(form, version=""):
             save_quota(actor=request.viewer, quota=form.instance, version=form.cleaned_data["version"])
-        except Rejected as error:
-            _show(form, error, {"version": ""})
-        except Denied as error:
-            return _forbidden(request, str(error))
-        else:
             messages.success(request, f"{the_team.name} in {the_pool.name}: saved.")
             return redirect("quota-list")
     status = 422 if request.method == "POST" else 200
     line = next(line for line in pool_lines(request.viewer) if line.pool == the_pool)
     context = {"form": form, "team": the_team, "pool": the_pool, "line": line}
     return render(request, "tenants/quota_form.html", context, status=status)
-
-
-def _show(form: PoolForm | QuotaForm, error: Rejected, renamed: dict[str, str]) -> None:
-    for name, texts in error.errors.items():
-        target = renamed.get(name, name)
-        for text in texts:
-            form.add_error(target if target in form.fields else None, text)
 
 
 @require_GET
