@@ -24,6 +24,7 @@ from tenants.models import (
     TierGrant,
 )
 
+RESERVED_SLUGS = frozenset({"new"})
 SYSTEM = Viewer(user_id=0, username="berth", platform=frozenset({PlatformRole.ADMIN}))
 
 
@@ -105,8 +106,11 @@ def map_group(*, actor: Viewer, group: str, role: str, team: Team | None = None)
 
 
 def unmap_group(*, actor: Viewer, mapping: GroupMapping) -> None:
-    """Take a group's role away; its binding goes with it."""
+    """Take a group's role away; its binding goes with it. The last way to administer stays. Raises Denied, Rejected."""
     _require_admin(actor, "unmap group", mapping.group)
+    admins = GroupMapping.objects.filter(team=None, role=PlatformRole.ADMIN)
+    if mapping.team_id is None and mapping.role == PlatformRole.ADMIN and admins.count() < 2:
+        raise Rejected({"": ["This is the only group of administrators; map another one first."]})
     with transaction.atomic():
         team = mapping.team
         record(
@@ -231,6 +235,8 @@ def record_condition(row: Team | Pool | PriorityTier, condition: str, message: s
 
 
 def _validate(row: Team | Pool | Quota | PriorityTier) -> None:
+    if getattr(row, "slug", "") in RESERVED_SLUGS:
+        raise Rejected({"slug": ["This word is part of an address here; take another one."]})
     try:
         row.full_clean()
     except ValidationError as error:

@@ -6,9 +6,11 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 
+from tenants.access import PlatformRole, TeamRole
 from tenants.actions import Rejected
-from tenants.models import Pool, Quota
+from tenants.models import Pool, Quota, Team
 
 
 def labels_of(text: str) -> dict[str, str]:
@@ -91,3 +93,49 @@ class QuotaForm(forms.ModelForm[Quota]):
             "hard_max": "Never more than this; empty for no bound.",
             "per_user_cap": "The most one person may hold; empty for no bound.",
         }
+
+
+class TeamForm(forms.ModelForm[Team]):
+    """A new team."""
+
+    class Meta:
+        model = Team
+        fields: ClassVar = ["name", "slug", "description"]
+        labels: ClassVar = {"slug": "Short name"}
+        help_texts: ClassVar = {
+            "slug": "Lower-case letters, digits and dashes. Names the namespace; cannot be changed later.",
+        }
+        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 3})}
+
+
+class GroupForm(forms.Form):
+    """What a group of the identity provider shall mean."""
+
+    group = forms.CharField(
+        max_length=255,
+        strip=False,  # compared exactly as the provider sends it
+        label="Group at the identity provider",
+        help_text="Exactly as the provider sends it; upper and lower case differ.",
+        widget=forms.TextInput(attrs={"list": "groups-seen", "autocomplete": "off", "spellcheck": "false"}),
+    )
+    team = forms.ModelChoiceField(
+        Team.objects.none(),
+        to_field_name="slug",
+        required=False,
+        empty_label="The whole platform",
+        label="Where",
+    )
+    role = forms.ChoiceField(
+        choices=[
+            ("In a team", [(role, role.capitalize()) for role in TeamRole]),
+            ("On the whole platform", [(role, role.capitalize()) for role in PlatformRole]),
+        ],
+        help_text="Leads order the team's queue, developers submit and cancel, viewers read. Nobody on the platform "
+        "reads a team's logs.",
+    )
+
+    def __init__(self, *args: Any, teams: QuerySet[Team], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["team"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = teams

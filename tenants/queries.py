@@ -123,6 +123,24 @@ def mappings_for(viewer: Viewer) -> QuerySet[GroupMapping]:
     return mappings.filter(team_id__in=viewer.team_ids)
 
 
+def groups_seen(viewer: Viewer, *, people: int = 500) -> list[str]:
+    """Groups that the provider sent for those who signed in last, as suggestions when a group is mapped."""
+    if not can(viewer, Verb.ADMINISTER):
+        return []
+    latest = User.objects.filter(claim_state=ClaimState.OK).order_by("-claims_verified_at")
+    return sorted(
+        {group for groups in latest.values_list("groups_claim", flat=True)[:people] for group in groups}
+    )
+
+
+def get_mapping(viewer: Viewer, pk: int) -> GroupMapping:
+    """One group mapping; NotVisible when there is none."""
+    mapping = mappings_for(viewer).filter(pk=pk).first()
+    if mapping is None:
+        raise NotVisible("There is no such group mapping.")
+    return mapping
+
+
 def audit_for(viewer: Viewer) -> QuerySet[AuditEvent]:
     """The audit trail, for those who may read it."""
     events = AuditEvent.objects.select_related("team")

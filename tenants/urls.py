@@ -10,6 +10,7 @@ urlpatterns = [
     path("sign-out/", login.sign_out, name="sign-out"),
     path("signed-out/", login.signed_out, name="signed-out"),
     path("teams/", views.team_list, name="team-list"),
+    path("teams/new/", views.team_new, name="team-new"),
     path("teams/<slug:slug>/", views.team_detail, name="team-detail"),
     path("pools/", views.pool_list, name="pool-list"),
     path("pools/new/", views.pool_form, name="pool-new"),
@@ -18,5 +19,7 @@ urlpatterns = [
     path("quotas/<slug:team>/<slug:pool>/", views.quota_form, name="quota-form"),
     path("tiers/", views.tier_list, name="tier-list"),
     path("groups/", views.group_list, name="group-list"),
+    path("groups/new/", views.group_new, name="group-new"),
+    path("groups/<int:pk>/remove/", views.group_remove, name="group-remove"),
     path("audit/", views.audit_list, name="audit-list"),
 ]

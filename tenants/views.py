@@ -4,19 +4,22 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from tenants.access import Verb, can
-from tenants.actions import save_pool, save_quota
+from tenants.actions import Rejected, create_team, map_group, save_pool, save_quota, unmap_group
 from tenants.filters import AuditFilter
-from tenants.forms import PoolForm, QuotaForm, errors_shown
+from tenants.forms import GroupForm, PoolForm, QuotaForm, TeamForm, errors_shown
 from tenants.login import ViewerRequest
 from tenants.models import Outcome, Pool, PriorityTier, Quota
 from tenants.queries import (
     NotVisible,
     audit_for,
+    get_mapping,
     get_pool,
     get_team,
+    groups_seen,
     mappings_for,
     pool_lines,
     quotas_for,
@@ -31,7 +34,8 @@ PAGE_SIZE = 50
 def team_list(request: ViewerRequest) -> HttpResponse:
     """The viewer's teams."""
     rows = [(team, request.viewer.teams.get(team.pk)) for team in teams_for(request.viewer)]
-    return render(request, "tenants/team_list.html", {"rows": rows})
+    context = {"rows": rows, "may_change": _may_change(request)}
+    return render(request, "tenants/team_list.html", context)
 
 
 @require_GET
@@ -48,6 +52,21 @@ def team_detail(request: ViewerRequest, slug: str) -> HttpResponse:
         "may_change": _may_change(request),
     }
     return render(request, "tenants/team_detail.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def team_new(request: ViewerRequest) -> HttpResponse:
+    """Create a team."""
+    if not _may_change(request):
+        return _forbidden(request, "Only platform admins create teams.")
+    form = TeamForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        with errors_shown(form):
+            team = create_team(actor=request.viewer, **form.cleaned_data)
+            messages.success(request, f"Team {team.name} is created; its namespace follows in a moment.")
+            return redirect("team-detail", team.slug)
+    status = 422 if request.method == "POST" else 200
+    return render(request, "tenants/team_form.html", {"form": form}, status=status)
 
 
 def _may_look(request: ViewerRequest) -> bool:
@@ -136,7 +155,56 @@ def group_list(request: ViewerRequest) -> HttpResponse:
     """Which group of the provider means what."""
     if not _may_look(request):
         return _forbidden(request)
-    return render(request, "tenants/group_list.html", {"mappings": mappings_for(request.viewer)})
+    context = {"mappings": mappings_for(request.viewer), "may_change": _may_change(request)}
+    return render(request, "tenants/group_list.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def group_new(request: ViewerRequest) -> HttpResponse:
+    """Let a group mean a role."""
+    if not _may_change(request):
+        return _forbidden(request, "Only platform admins map groups.")
+    initial = {name: request.GET[name] for name in ("team", "group") if name in request.GET}
+    form = GroupForm(request.POST or None, initial=initial, teams=teams_for(request.viewer))
+    if request.method == "POST" and form.is_valid():
+        with errors_shown(form):
+            mapping = map_group(actor=request.viewer, **form.cleaned_data)
+            where = mapping.team or "the whole platform"
+            messages.success(
+                request,
+                f"“{mapping.group}” is {mapping.role} of {where}, from each member's next sign-in on.",
+            )
+            return redirect("group-list")
+    context = {"form": form, "seen": groups_seen(request.viewer)}
+    return render(
+        request, "tenants/group_form.html", context, status=422 if request.method == "POST" else 200
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def group_remove(request: ViewerRequest, pk: int) -> HttpResponse:
+    """Ask first, then take a group's role away."""
+    if not _may_change(request):
+        return _forbidden(request, "Only platform admins map groups.")
+    mapping = get_mapping(request.viewer, pk)
+    where = mapping.team or "the whole platform"
+    if request.method == "POST":
+        try:
+            unmap_group(actor=request.viewer, mapping=mapping)
+        except Rejected as error:
+            messages.error(request, str(error).removeprefix(": "))
+        else:
+            messages.success(request, f"“{mapping.group}” is no longer {mapping.role} of {where}.")
+        return redirect("group-list")
+    context = {
+        "title": f"Take “{mapping.group}” away from {where}?",
+        "detail": f"Whoever is {mapping.role} of {where} by this group alone loses that with the next request, "
+        "here and in the cluster. Running jobs go on. The group can be mapped again at any time.",
+        "verb": "Take it away",
+        "back": reverse("group-list"),
+        "tone": "danger",
+    }
+    return render(request, "confirm.html", context)
 
 
 @require_GET

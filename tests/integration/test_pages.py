@@ -14,7 +14,7 @@ from jobs.models import Job
 from jobs.state import JobState
 from portal import health
 from portal.views import WORKER_SILENCE
-from tenants.models import AuditEvent, Quota, User
+from tenants.models import AuditEvent, GroupMapping, Quota, Team, User
 from tests import builders
 
 pytestmark = [
@@ -116,6 +116,9 @@ PAGES = {
     "/quotas/language/h100/": (200, 403, 403, 403, 403, 403),
     "/tiers/": (200, 200, 403, 403, 403, 403),
     "/groups/": (200, 200, 403, 403, 403, 403),
+    "/groups/new/": (200, 403, 403, 403, 403, 403),
+    "/groups/999999/remove/": (404, 403, 403, 403, 403, 403),
+    "/teams/new/": (200, 403, 403, 403, 403, 403),
     "/audit/": (200, 200, 404, 404, 404, 404),
     "/audit/?find=submit&outcome=done": (200, 200, 404, 404, 404, 404),
 }
@@ -390,3 +393,57 @@ def test_readiness_names_the_part_that_is_away() -> None:
     health.beat(health.CLUSTER, now=timezone.now())
     answer = client.get("/readyz")
     assert (answer.status_code, set(answer.json().values())) == (200, {"ok"})
+
+
+def test_a_group_is_mapped_and_taken_away_again(scene: Scene) -> None:
+    admin, nobody = scene.client("admin"), scene.people["nobody"]
+    nobody.groups_claim, nobody.claim_state = ["Vision/Guests"], "ok"
+    nobody.save()
+    assert "Vision/Guests" in admin.get("/groups/new/").content.decode()
+    fields = {"group": "Vision/Guests", "team": "vision", "role": "viewer"}
+    assert admin.post("/groups/new/", fields).status_code == 302
+    assert scene.client("nobody").get(f"/jobs/{scene.running.pk}/").status_code == 200
+
+    mapping = GroupMapping.objects.get(group="Vision/Guests")
+    path = f"/groups/{mapping.pk}/remove/"
+    assert "Vision/Guests" in admin.get(path).content.decode()
+    assert scene.client("nobody").get(f"/jobs/{scene.running.pk}/").status_code == 200
+    assert admin.post(path, {"confirmed": "1"}).status_code == 302
+    assert scene.client("nobody").get(f"/jobs/{scene.running.pk}/").status_code == 404
+    assert AuditEvent.objects.filter(action="unmap group", subject="Vision/Guests").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"group": "g", "team": "vision", "role": "admin"}, "role"),
+        ({"group": "g", "team": "", "role": "lead"}, "role"),
+        ({"group": "   ", "team": "", "role": "admin"}, "group"),
+        ({"group": "g", "team": "elsewhere", "role": "lead"}, "team"),
+        ({"group": "a\0b", "team": "", "role": "admin"}, "group"),
+    ],
+)
+def test_a_mapping_that_means_nothing_is_an_error_at_its_field(
+    scene: Scene, fields: dict[str, str], field: str
+) -> None:
+    answer = scene.client("admin").post("/groups/new/", fields)
+    assert answer.status_code == 422
+    assert f'id="id_{field}_error"' in answer.content.decode()
+
+
+def test_the_last_group_of_administrators_cannot_be_taken_away(scene: Scene) -> None:
+    mapping = GroupMapping.objects.get(team=None, role="admin")
+    answer = scene.client("admin").post(f"/groups/{mapping.pk}/remove/", {"confirmed": "1"}, follow=True)
+    assert "only group of administrators" in answer.content.decode()
+    assert GroupMapping.objects.filter(pk=mapping.pk).exists()
+
+
+def test_a_team_is_created_or_its_field_named(scene: Scene) -> None:
+    admin = scene.client("admin")
+    for slug in ("new", "kube-system", "Big", "vision"):
+        answer = admin.post("/teams/new/", {"name": "X", "slug": slug})
+        assert answer.status_code == 422
+        assert 'id="id_slug_error"' in answer.content.decode()
+    assert admin.post("/teams/new/", {"name": "Audio", "slug": "audio"}).status_code == 302
+    assert Team.objects.get(slug="audio").namespace == "team-audio"
+    assert scene.client("developer").post("/teams/new/", {"name": "X", "slug": "x"}).status_code == 403
