@@ -36,5 +36,7 @@ class JobFilter(django_filters.FilterSet):  # type: ignore[misc]  # the library 
         return jobs.filter(found)
 
     def in_group(self, jobs: QuerySet[Job], name: str, value: str) -> QuerySet[Job]:
-        """Jobs that still matter, or those that have ended."""
+        """Jobs that still matter, or those that have ended; a state says more and counts alone."""
+        if self.data.get("state"):
+            return jobs
         return jobs.filter(state__in=GROUPS[value])

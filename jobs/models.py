@@ -226,10 +226,11 @@ class LogStream(models.Model):
     gaps: models.JSONField[list[dict[str, object]], list[dict[str, object]]] = models.JSONField(
         default=list, blank=True
     )
+    # The answer that was followed last ended by itself, as it does when the container has ended: nothing is missing.
+    is_followed_to_end = models.BooleanField(default=False)
     is_complete = models.BooleanField(default=False)
-    note = models.TextField(
-        blank=True
-    )  # why there is nothing, that the end is missing, or why reading fails now
+    # Why there is nothing, that the end is missing, or why reading fails now.
+    note = models.TextField(blank=True)
     failures = models.PositiveIntegerField(default=0)
     retry_at = models.DateTimeField(null=True, blank=True)
     holder = models.CharField(max_length=120, blank=True)

@@ -103,7 +103,7 @@ def _run(job: Job, cluster: Cluster) -> timedelta | None:
         mine = created
     actions.clear_refusal(job)
     seen = _as_observed(mine)
-    status = derive_status(seen, pod_states(job), workers=job.workers)
+    status = derive_status(seen, pod_states(job), workers=job.workers, retries=job.retries)
     actions.record_status(job, status, kube_uid=seen.uid, now=timezone.now())
     if status.state in TERMINAL:
         return timedelta(seconds=settings.BERTH_KEEP_FINISHED_SECONDS)
@@ -148,7 +148,7 @@ def _stop(job: Job, cluster: Cluster) -> timedelta | None:
     mine = _find_job(observed, object_name(job_spec(job)))
     if mine is not None:
         seen = _as_observed(mine)
-        status = derive_status(seen, pod_states(job), workers=job.workers)
+        status = derive_status(seen, pod_states(job), workers=job.workers, retries=job.retries)
         actions.record_status(job, status, kube_uid=seen.uid, now=timezone.now())
         if status.state in TERMINAL:  # it ended by itself before the cancel reached it
             return timedelta(seconds=settings.BERTH_KEEP_FINISHED_SECONDS)

@@ -67,7 +67,9 @@ _DISRUPTIONS = {
 }
 
 
-def derive_status(observed: ObservedJob | None, pods: Sequence[PodState], *, workers: int) -> Status:
+def derive_status(
+    observed: ObservedJob | None, pods: Sequence[PodState], *, workers: int, retries: int = 0
+) -> Status:
     """The job's state from what is observed; `observed` None means that its Job object is not there (yet)."""
     started = _earliest(pod.started_at for pod in pods)
     if observed is None:
@@ -85,7 +87,7 @@ def derive_status(observed: ObservedJob | None, pods: Sequence[PodState], *, wor
     running = [pod for pod in pods if pod.phase in ("Running", "Succeeded") and not pod.is_deleting]
     if len(running) >= workers:
         return Status(JobState.RUNNING, "Running", _restart_note(pods), started or observed.started_at)
-    reason, message = _why_not_running(pods, workers)
+    reason, message = _why_not_running(pods, workers, retries)
     return Status(JobState.STARTING, reason, message, started)
 
 
@@ -113,7 +115,7 @@ def explain_failure(pod: PodState) -> str:
     return "A worker failed."
 
 
-def _why_not_running(pods: Sequence[PodState], workers: int) -> tuple[str, str]:
+def _why_not_running(pods: Sequence[PodState], workers: int, retries: int) -> tuple[str, str]:
     present = [
         pod for pod in pods if pod.phase in ("Pending", "Running", "Succeeded") and not pod.is_deleting
     ]
@@ -129,6 +131,8 @@ def _why_not_running(pods: Sequence[PodState], workers: int) -> tuple[str, str]:
         what = _DISRUPTIONS.get(displaced[-1].disruption, displaced[-1].disruption)
         return "Disrupted", f"A worker was {what}; it is being restarted, without using up a retry."
     if failures := [pod for pod in pods if pod.phase == "Failed"]:
+        if len(failures) > retries:
+            return "Failing", explain_failure(failures[-1])
         return "Retrying", f"{explain_failure(failures[-1])} It is being started again."
     if not present:
         return "CreatingPods", "Waiting for the cluster to create the workers."

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.paginator import Paginator
+from django.db.models import F
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,7 +17,7 @@ from jobs.filters import JobFilter
 from jobs.forms import FORM_FIELD, JobForm, initial_from
 from jobs.logs.tails import log_tails
 from jobs.models import Job
-from jobs.queries import cluster_view, get_job, home_view, jobs_for, waiting_cause
+from jobs.queries import cluster_view, get_job, home_view, jobs_for, quota_lines, waiting_cause
 from jobs.state import TERMINAL, JobState
 from tenants.access import Verb, can
 from tenants.actions import Denied
@@ -38,6 +39,8 @@ def job_list(request: ViewerRequest) -> HttpResponse:
     """Jobs with filters and paging; newest first."""
     narrowed = JobFilter(request.GET, queryset=jobs_for(request.viewer))
     jobs = narrowed.qs if narrowed.is_valid() else jobs_for(request.viewer).none()
+    if request.GET.getlist("state") == [JobState.QUEUED]:
+        jobs = jobs.order_by(F("queue_position").asc(nulls_last=True), "id")
     page = Paginator(jobs, PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "page": page,
@@ -64,13 +67,13 @@ def job_new(request: ViewerRequest) -> HttpResponse:
         return render(request, "jobs/job_form.html", _form_context(request, _fresh_form(request)))
     form = JobForm(request.POST, viewer=request.viewer)
     if form.is_valid() and (job := _submit(request, form)):
-        messages.success(request, f"Job #{job.pk} “{job.name}” is queued.")
+        messages.success(request, f"Job #{job.pk} “{job.name}” was submitted.")
         return redirect("job-detail", job.pk)
     return render(request, "jobs/job_form.html", _form_context(request, form), status=422)
 
 
 def _form_context(request: ViewerRequest, form: JobForm) -> dict[str, Any]:
-    return {"form": form, "gpumap": cluster_view(request.viewer)}
+    return {"form": form, "gpumap": cluster_view(request.viewer), "quotas": quota_lines(request.viewer)}
 
 
 def _submit(request: ViewerRequest, form: JobForm) -> Job | None:
@@ -113,7 +116,8 @@ def job_detail(request: ViewerRequest, pk: int) -> HttpResponse:
         "cause": waiting_cause(job),
         "actions": [{"url": clone_url, "label": "Submit a changed copy"}] if may_clone else [],
         "events": list(job.events.all()),
-        "pods": list(job.pods.all()),
+        "pods": list(job.pods.order_by("attempt", "rank", "created_at", "id")),
+        "planned_nodes": sorted(set(job.planned_nodes)),
         "is_over": job.state in TERMINAL,
         "queue_end": job.admitted_at or job.finished_at,
         "start_end": job.started_at or job.finished_at,
@@ -145,7 +149,7 @@ def job_cancel(request: ViewerRequest, pk: int) -> HttpResponse:
         }
         return render(request, "confirm.html", context)
     job = cancel_job(actor=request.viewer, job=job)
-    messages.info(request, f"Job #{job.pk}: {'cancelled' if job.state in TERMINAL else 'stopping'}.")
+    messages.info(request, f"You cancelled job #{job.pk}.")
     return redirect("job-detail", job.pk)
 
 

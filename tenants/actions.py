@@ -1,7 +1,7 @@
 """Everything that changes tenancy rows: one transaction each, with its audit row and its bells."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -24,7 +24,13 @@ from tenants.models import (
     TierGrant,
 )
 
+POOL_COLUMNS = (
+    "name", "node_selector", "gpu_model", "gpu_resource", "order_policy", "is_on_hold"
+)  # fmt: skip
+QUOTA_COLUMNS = ("guarantee", "borrow_cap", "lend_cap", "hard_max", "per_user_cap", "max_wall_seconds")
+TIER_COLUMNS = ("name", "value", "may_preempt", "is_default", "description")
 RESERVED_SLUGS = frozenset({"new"})
+R = TypeVar("R", Pool, Quota, PriorityTier)
 SYSTEM = Viewer(user_id=0, username="berth", platform=frozenset({PlatformRole.ADMIN}))
 
 
@@ -138,9 +144,10 @@ def save_pool(*, actor: Viewer, pool: Pool) -> Pool:
         raise Rejected({"gpu_resource": [text]})
     _validate(pool)
     with transaction.atomic():
-        is_new = pool.pk is None
+        before = Pool.objects.filter(pk=pool.pk).first()
         _save(pool)
-        record(actor=actor, action="create pool" if is_new else "change pool", subject=pool.slug)
+        action = "change pool" if before else "create pool"
+        record(actor=actor, action=action, subject=pool.slug, detail=_changes(before, pool, POOL_COLUMNS))
         Pool.touch(pool.pk)
         ring("tenants.tasks.reconcile_pool", pool.pk)
         ring("jobs.tasks.admit_pool", pool.pk)
@@ -157,11 +164,9 @@ def save_quota(*, actor: Viewer, quota: Quota, version: int | None = None) -> Qu
     _require_admin(actor, "save quota", f"{quota.team.slug} in {quota.pool.slug}")
     _validate(quota)
     _check_promises(quota)
-    values = {
-        name: getattr(quota, name)
-        for name in ("guarantee", "borrow_cap", "lend_cap", "hard_max", "per_user_cap", "max_wall_seconds")
-    }
+    values = {name: getattr(quota, name) for name in QUOTA_COLUMNS}
     with transaction.atomic():
+        before = Quota.objects.filter(pk=quota.pk).first()
         if quota._state.adding:
             _save(quota)
         else:
@@ -170,7 +175,8 @@ def save_quota(*, actor: Viewer, quota: Quota, version: int | None = None) -> Qu
             if not rows.update(**values, version=F("version") + 1):
                 raise Rejected({"version": ["Somebody changed this quota meanwhile; look again."]})
         subject = f"{quota.team.slug} in {quota.pool.slug}"
-        record(actor=actor, action="save quota", team=quota.team, subject=subject, detail=values)
+        detail = _changes(before, quota, QUOTA_COLUMNS)
+        record(actor=actor, action="save quota", team=quota.team, subject=subject, detail=detail)
         _ring_team(quota.team)
         ring("jobs.tasks.admit_pool", quota.pool_id)
         announce("cluster")
@@ -197,8 +203,10 @@ def save_tier(*, actor: Viewer, tier: PriorityTier) -> PriorityTier:
     _require_admin(actor, "save tier", tier.slug)
     _validate(tier)
     with transaction.atomic():
+        before = PriorityTier.objects.filter(pk=tier.pk).first()
         _save(tier)
-        record(actor=actor, action="save tier", subject=tier.slug, detail={"value": tier.value})
+        detail = _changes(before, tier, TIER_COLUMNS)
+        record(actor=actor, action="save tier", subject=tier.slug, detail=detail)
         PriorityTier.touch(tier.pk)
         ring("tenants.tasks.reconcile_tier", tier.pk)
     return tier
@@ -242,6 +250,26 @@ def _validate(row: Team | Pool | Quota | PriorityTier) -> None:
     except ValidationError as error:
         fields: dict[str, Any] = error.message_dict
         raise Rejected({("" if key == "__all__" else key): texts for key, texts in fields.items()}) from error
+
+
+def _changes(before: R | None, after: R, columns: Sequence[str]) -> dict[str, str]:
+    """What an audit row says of a change: column → "old → new"; of a new row only what is set."""
+    found = {}
+    for name in columns:
+        old, new = getattr(before, name, None), getattr(after, name)
+        if before is None and new not in (None, "", {}):
+            found[name] = _words(new)
+        elif before is not None and old != new:
+            found[name] = f"{_words(old)} → {_words(new)}"
+    return found
+
+
+def _words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={each}" for key, each in value.items()) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value in (None, "") else str(value)
 
 
 def _save(row: Team | Pool | Quota | PriorityTier | GroupMapping) -> None:

@@ -278,7 +278,7 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
     target = request.get_full_path() if request.method == "GET" else "/"
     address = f"{reverse('sign-in')}?{urlencode({'next': target})}"
     if request.headers.get("HX-Request"):
-        return HttpResponse(status=401, headers={"HX-Redirect": address})
+        return HttpResponse(status=401)  # the page stays as it is and says so (static/js/live.js)
     if "text/html" not in request.headers.get("Accept", "text/html") and "*/*" not in request.headers.get(
         "Accept", ""
     ):

@@ -7,6 +7,7 @@ import uuid
 from typing import ClassVar
 
 from django.contrib.auth.models import AbstractUser
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import F, Q
@@ -174,6 +175,19 @@ class Quota(models.Model):
 
     def __str__(self) -> str:
         return f"{self.team} in {self.pool}: {self.guarantee}"
+
+    def clean(self) -> None:
+        """The constraints above in words, at both fields that contradict each other."""
+        errors: dict[str, list[str]] = {}
+        if self.hard_max is not None and self.guarantee is not None and self.hard_max < self.guarantee:
+            text = f"The guarantee ({self.guarantee}) is above the hard maximum ({self.hard_max})."
+            errors |= {"guarantee": [text], "hard_max": [text]}
+        if self.lend_cap is not None and self.guarantee is not None and self.lend_cap > self.guarantee:
+            text = f"More would be lent ({self.lend_cap}) than is guaranteed ({self.guarantee})."
+            errors.setdefault("guarantee", []).append(text)
+            errors["lend_cap"] = [text]
+        if errors:
+            raise ValidationError(errors)
 
 
 class PriorityTier(Reconciled):

@@ -82,6 +82,7 @@ def append(pk: int, epoch: int, records: Sequence[bytes], *, now: datetime, gap:
             gaps=gaps,
             failures=0,
             note="",
+            is_followed_to_end=False,
         )
         if stream.pod.job_id:
             announce(f"log:{pk}", team_id=stream.pod.team_id)
@@ -96,12 +97,20 @@ def complete(pk: int, epoch: int, *, note: str = "") -> None:
 
 
 def let_go(
-    pk: int, epoch: int, *, note: str = "", retry_at: datetime | None = None, failed: bool = False
+    pk: int,
+    epoch: int,
+    *,
+    note: str = "",
+    retry_at: datetime | None = None,
+    failed: bool = False,
+    followed_to_end: bool = False,
 ) -> None:
-    """Stop reading for now."""
+    """Stop reading for now; `followed_to_end` when the answer ended by itself."""
     changes: dict[str, object] = {"holder": "", "held_until": None, "retry_at": retry_at}
     if failed:
         changes |= {"failures": F("failures") + 1, "note": note}
+    if followed_to_end:
+        changes["is_followed_to_end"] = True
     LogStream.objects.filter(pk=pk, epoch=epoch).update(**changes)
 
 

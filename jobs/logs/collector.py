@@ -92,7 +92,7 @@ class _Reader:
             self._copy(follow=not had_ended)
         except NotFound:
             note = "The pod was removed before its output could be read to the end."
-            archive.complete(pk, self._epoch, note=note)
+            archive.complete(pk, self._epoch, note="" if stream.is_followed_to_end else note)
         except BadRequest as error:  # not started yet, or the node no longer has this run
             self._try_again(str(error), gives_up=had_ended)
         except ClusterUnreachable as error:
@@ -104,9 +104,8 @@ class _Reader:
             if had_ended and not self._stop.is_set():
                 archive.complete(pk, self._epoch)
             else:
-                archive.let_go(
-                    pk, self._epoch
-                )  # observation will say that the run ended; then the rest is read
+                # Observation will say that the run ended; then the rest is read, if the pod is still there.
+                archive.let_go(pk, self._epoch, followed_to_end=not self._stop.is_set())
 
     def _pause_or_fail(self, error: str, *, had_ended: bool) -> None:
         """Silence on a followed log is ordinary: ask again at once. Anything else waits a little."""

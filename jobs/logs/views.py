@@ -34,7 +34,7 @@ def _streams(request: HttpRequest, job_id: int) -> Any:
     job = get_job(request.viewer, job_id)  # type: ignore[attr-defined]
     if not can(request.viewer, Verb.READ_TENANT_DATA, job.team_id):  # type: ignore[attr-defined]
         raise NotVisible("Logs are for members of the job's team.")
-    return LogStream.objects.filter(pod__job=job).select_related("pod")
+    return LogStream.objects.filter(pod__job=job).select_related("pod__job")
 
 
 def _stream(request: HttpRequest, job_id: int, stream_id: int) -> LogStream:
@@ -77,6 +77,7 @@ def _describe(stream: LogStream) -> dict[str, Any]:
         "waiting": "the container has not started" if stream.run_state == "waiting" else "",
         "note": stream.note,
         "gaps": len(stream.gaps),
+        "cancelled": stream.pod.job is not None and stream.pod.job.cancel_requested_at is not None,
     }
 
 

@@ -7,7 +7,7 @@ states.py     whole states for reconcile and admission (unscoped; never for page
 """
 
 from jobs.queries.cluster import ClusterView, PoolView, allocation, cluster_view
-from jobs.queries.home import HomeView, home_view
+from jobs.queries.home import HomeView, home_view, quota_lines
 from jobs.queries.lists import get_job, jobs_for, waiting_cause
 from jobs.queries.states import job_spec, queue_snapshot
 
@@ -22,5 +22,6 @@ __all__ = [
     "job_spec",
     "jobs_for",
     "queue_snapshot",
+    "quota_lines",
     "waiting_cause",
 ]

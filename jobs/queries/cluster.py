@@ -148,15 +148,17 @@ def cluster_view(viewer: Viewer) -> ClusterView:
         ]
         pools.append(PoolView(pool, views, *sums))
     legend: dict[str, tuple[int, int]] = {}
-    for pk, used in sorted(current.used_by_team.items()):
-        if used:
+    # Of what the map shows: pods without a node hold nothing there yet.
+    for view in (view for pool in pools for view in pool.nodes):
+        for pk, used in sorted(view.allocation.by_team.items()):
             name = shown.get(pk, "others")
             index = 0 if name == "others" else colours.get(pk, 0)
-            legend[name] = (index, legend.get(name, (0, 0))[1] + used)
+            if used:
+                legend[name] = (index, legend.get(name, (0, 0))[1] + used)
     total, used, free, unhealthy = (
         sum(getattr(pool, name) for pool in pools) for name in ("total", "used", "free", "unhealthy")
     )
-    return ClusterView(tuple(pools), legend, total, used, free, unhealthy)
+    return ClusterView(tuple(pools), dict(sorted(legend.items())), total, used, free, unhealthy)
 
 
 def _cells(

@@ -84,13 +84,14 @@ def home_view(viewer: Viewer) -> HomeView:
         running=list(jobs.filter(state__in=HOLDING)[:SHOWN]),
         waiting=[(job, waiting_cause(job)) for job in waiting],
         finished=list(jobs.filter(state__in=TERMINAL).order_by("-finished_at", "-id")[:5]),
-        quotas=_quota_lines(viewer),
+        quotas=quota_lines(viewer),
         cluster=cluster_view(viewer),
         gpus_held=held or 0,
     )
 
 
-def _quota_lines(viewer: Viewer) -> list[QuotaLine]:
+def quota_lines(viewer: Viewer) -> list[QuotaLine]:
+    """Use and limit of the viewer's own teams in every pool where they have either."""
     lines = []
     teams = [team for team in teams_for(viewer) if team.pk in viewer.teams]
     for pool in pools_for(viewer):

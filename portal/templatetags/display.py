@@ -43,11 +43,15 @@ def icon(name: str, css: str = "") -> SafeString:
 
 @register.simple_tag
 def when(moment: datetime | None, style: str = "relative", missing: str = "–") -> SafeString | str:
-    """A moment: relative ("5 min ago") or, with style "clock", as time of day; the exact one on hover."""
+    """A moment: relative ("5 min ago"), with style "clock" the time of day, with "full" the date too.
+
+    The exact one stands in the title.
+    """
     if moment is None:
         return missing
     local = timezone.localtime(moment)
-    text = f"{local:%H:%M}" if style == "clock" else relative_words(moment, now=timezone.now())
+    formats = {"clock": "%H:%M", "full": "%Y-%m-%d %H:%M:%S"}
+    text = f"{local:{formats[style]}}" if style in formats else relative_words(moment, now=timezone.now())
     return format_html(
         '<time datetime="{}" data-relative="{}" title="{}">{}</time>',
         moment.astimezone(UTC).isoformat(timespec="seconds"),

@@ -1,6 +1,6 @@
 /**
  * Keyboard shortcuts and small page manners: "/" searches, "g j" and alike go to what carries
- * `data-keys="g j"`, "?" lists them, `data-copy` copies, a submitted form cannot be sent twice by a double click.
+ * `data-keys="g j"`, "?" lists them, `data-copy` copies, `data-dismiss` removes, a submitted form cannot be sent twice by a double click.
  */
 
 const WAIT_MS = 900;
@@ -11,8 +11,13 @@ function isTyping(target) {
   return target.closest?.("input, textarea, select, [contenteditable=true], dialog[open]");
 }
 
+/** What keys reach: the whole page, or what covers it. */
+function scope() {
+  return document.querySelector(".logview-full") ?? document;
+}
+
 function follow(keys) {
-  const target = document.querySelector(`[data-keys="${CSS.escape(keys)}"]`);
+  const target = scope().querySelector(`[data-keys="${CSS.escape(keys)}"]`);
   if (!target) return false;
   if (target.matches("input")) {
     target.focus();
@@ -26,7 +31,10 @@ function listShortcuts() {
   if (!dialog) return;
   const list = dialog.querySelector("dl");
   list.replaceChildren();
-  for (const target of document.querySelectorAll("[data-keys]")) {
+  const listed = new Set();
+  for (const target of scope().querySelectorAll("[data-keys]")) {
+    if (listed.has(target.dataset.keys)) continue; // the first one is what the keys reach
+    listed.add(target.dataset.keys);
     const [term, words] = [document.createElement("dt"), document.createElement("dd")];
     for (const key of target.dataset.keys.split(" ")) {
       term.append(Object.assign(document.createElement("kbd"), { textContent: key }));
@@ -48,7 +56,7 @@ document.addEventListener("keydown", (event) => {
   const keys = pending ? `${pending} ${event.key}` : event.key;
   pending = "";
   if (follow(keys)) event.preventDefault();
-  else if (document.querySelector(`[data-keys^="${CSS.escape(event.key)} "]`)) {
+  else if (scope().querySelector(`[data-keys^="${CSS.escape(event.key)} "]`)) {
     pending = event.key;
     timer = setTimeout(() => (pending = ""), WAIT_MS);
   }
@@ -60,6 +68,7 @@ document.addEventListener("click", async (event) => {
     if (opener.dataset.openDialog === "keys-dialog") listShortcuts();
     else document.getElementById(opener.dataset.openDialog)?.showModal();
   }
+  event.target.closest("[data-dismiss]")?.parentElement.remove();
   const button = event.target.closest("[data-copy]");
   if (!button) return;
   const source = document.getElementById(button.dataset.copy);
@@ -72,6 +81,11 @@ document.addEventListener("click", async (event) => {
     said.textContent = "Could not copy";
   }
   setTimeout(() => (said.textContent = before), 1500);
+});
+
+// A chosen filter counts at once; the button stays for those without JavaScript.
+document.addEventListener("change", (event) => {
+  if (event.target.matches("form.filters select")) event.target.form.requestSubmit();
 });
 
 // RW-039: a double click must not send a form twice. Released on return from the back-forward cache.

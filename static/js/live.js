@@ -76,7 +76,7 @@ function connect() {
   };
   opened.addEventListener("change", (event) => changed(event.data.trim()));
   opened.addEventListener("resync", () => changed(""));
-  opened.addEventListener("signed-out", () => signedOut(opened));
+  opened.addEventListener("signed-out", signedOut);
   opened.onerror = () => {
     // The browser would try again by itself after a broken connection, but not after a refusal; do both here.
     if (source !== opened) return;
@@ -88,8 +88,9 @@ function connect() {
   };
 }
 
-function signedOut(opened) {
-  opened.close();
+function signedOut() {
+  source?.close();
+  source = null;
   show("out", "Signed out");
   const notice = document.getElementById("signed-out-notice");
   if (notice) notice.hidden = false;
@@ -99,6 +100,12 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden || !missed) return;
   missed = false;
   changed("");
+});
+// A background request must not take the page, and what is typed in it, away: say so and leave it as it is.
+document.addEventListener("htmx:after:request", (event) => {
+  if (event.detail.ctx.response.status !== 401) return;
+  event.preventDefault();
+  signedOut();
 });
 document.addEventListener("htmx:after:swap", () => wanted().join(" ") !== subscribed && connect());
 window.addEventListener("pagehide", () => source?.close());

@@ -298,6 +298,7 @@ class LogView {
     this.part("expand").setAttribute("aria-pressed", String(on));
     this.list.relayout();
     if (this.following) this.list.toEnd();
+    if (on) this.part("scroll").focus(); // so that Escape leads out again
   }
 
   status(tone, text) {
@@ -331,7 +332,7 @@ class LogView {
   stateWords() {
     const { stream } = this;
     const gaps = stream.gaps ? ` · ${stream.gaps} ${stream.gaps === 1 ? "gap" : "gaps"}` : "";
-    if (stream.complete) return [/exit (?!0\b)|fail|evict|error|oom|remov/i.test(`${stream.state} ${stream.note}`) ? "bad" : "done", `Ended${stream.state ? `: ${stream.state}` : ""}${gaps}`];
+    if (stream.complete) return [!stream.cancelled && /exit (?!0\b)|fail|evict|error|oom|remov/i.test(`${stream.state} ${stream.note}`) ? "bad" : "done", `Ended${stream.state ? `: ${stream.state}` : ""}${gaps}`];
     if (stream.waiting) return ["waiting", `Waiting: ${stream.waiting}`];
     if (this.tailState === "reconnecting") return ["waiting", "Reconnecting…"];
     if (this.tailState === "signed-out") return ["bad", "You are signed out. Sign in again to go on reading."];

@@ -6,6 +6,8 @@
 
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const full = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" }); // 2026-01-31 08:05:00
+const FORMATS = { clock, full };
 const DAY = 86400;
 const STEPS = [["s", 1, 60], ["min", 60, 3600], ["h", 3600, DAY], ["d", DAY, 60 * DAY], ["months", 30 * DAY, Infinity]];
 
@@ -33,7 +35,7 @@ function refresh(root = document) {
     const moment = Date.parse(element.dateTime);
     if (Number.isNaN(moment)) continue;
     element.title = exact.format(moment);
-    const text = element.dataset.relative === "clock" ? clock.format(moment) : relativeWords(moment);
+    const text = FORMATS[element.dataset.relative]?.format(moment) ?? relativeWords(moment);
     if (element.textContent !== text) element.textContent = text;
   }
   for (const element of root.querySelectorAll("[data-running-since]")) {

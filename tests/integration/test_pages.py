@@ -145,6 +145,14 @@ def test_pages_send_people_without_a_session_to_sign_in(scene: Scene) -> None:
     assert answer["Location"].startswith("/sign-in/?next=")
 
 
+def test_a_background_request_without_a_session_sends_nobody_away(scene: Scene) -> None:
+    answer = Client().get("/freshness", headers={"HX-Request": "true"})
+
+    assert answer.status_code == 401
+    assert not answer.content
+    assert "HX-Redirect" not in answer.headers
+
+
 def test_a_waiting_job_says_why_on_its_page_the_list_and_home(scene: Scene) -> None:
     client = scene.client("developer")
     sentence = "Vision holds 1 of the 16 GPUs it may hold in H100; this job needs 16."
@@ -287,7 +295,7 @@ def test_cancel_asks_first_and_then_cancels(scene: Scene) -> None:
     answer = client.post(path, {"confirmed": "1"}, follow=True)
     scene.waiting.refresh_from_db()
     assert scene.waiting.state == JobState.CANCELLED
-    assert f"Job #{scene.waiting.pk}: cancelled." in answer.content.decode()
+    assert f"You cancelled job #{scene.waiting.pk}." in answer.content.decode()
 
 
 def test_a_viewer_s_cancel_is_refused_and_audited(scene: Scene) -> None:
@@ -303,7 +311,7 @@ def test_a_live_update_does_not_swallow_the_message_meant_for_the_next_page(scen
 
     client.get("/jobs/", headers={"HX-Request": "true"})
 
-    assert f"Job #{scene.waiting.pk}: cancelled." in client.get("/jobs/").content.decode()
+    assert f"You cancelled job #{scene.waiting.pk}." in client.get("/jobs/").content.decode()
 
 
 def test_a_pool_is_saved_or_its_field_named(scene: Scene) -> None:
@@ -447,3 +455,55 @@ def test_a_team_is_created_or_its_field_named(scene: Scene) -> None:
     assert admin.post("/teams/new/", {"name": "Audio", "slug": "audio"}).status_code == 302
     assert Team.objects.get(slug="audio").namespace == "team-audio"
     assert scene.client("developer").post("/teams/new/", {"name": "X", "slug": "x"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"guarantee": "4", "hard_max": "2"}, ("guarantee", "hard_max")),
+        ({"guarantee": "2", "lend_cap": "3"}, ("guarantee", "lend_cap")),
+    ],
+)
+def test_a_quota_that_contradicts_itself_says_so_at_both_fields(
+    scene: Scene, fields: dict[str, str], wrong: tuple[str, str]
+) -> None:
+    plain = {"guarantee": "0", "borrow_cap": "0", "lend_cap": "0", "version": "1"}
+    answer = scene.client("admin").post("/quotas/vision/h100/", plain | fields)
+
+    text = answer.content.decode()
+    assert answer.status_code == 422
+    assert "onstraint" not in text
+    for field in wrong:
+        assert f'id="id_{field}_error"' in text
+
+
+def test_the_audit_says_what_was_before_and_what_is_now(scene: Scene) -> None:
+    client, path = scene.client("admin"), "/quotas/vision/h100/"
+    before = Quota.objects.get(team__slug="vision")
+    fields = {"guarantee": "4", "borrow_cap": "9", "lend_cap": "0", "version": str(before.version)}
+    assert client.post(path, fields).status_code == 302
+    event = AuditEvent.objects.filter(action="save quota", actor="admin").latest("id")
+    assert event.detail["borrow_cap"] == f"{before.borrow_cap} → 9"
+    assert "lend_cap" not in event.detail or event.detail["lend_cap"].endswith("→ 0")
+
+    fields = {"slug": "h100", "name": "H100", "order_policy": "fair", "is_on_hold": "on"}
+    pool = scene.waiting.pool
+    selector = "\n".join(f"{key}={value}" for key, value in pool.node_selector.items())
+    fields |= {"gpu_resource": pool.gpu_resource, "gpu_model": pool.gpu_model, "selector": selector}
+    assert client.post("/pools/h100/", fields).status_code == 302
+    assert AuditEvent.objects.get(action="change pool").detail["is_on_hold"] == "no → yes"
+
+
+def test_somebody_without_a_team_sees_the_groups_the_provider_named(scene: Scene) -> None:
+    person = scene.people["nobody"]
+    person.groups_claim, person.claim_state = ["Research/Guests"], "ok"
+    person.save()
+    text = scene.client("nobody").get("/").content.decode()
+    assert "Research/Guests" in text
+    assert 'action="/sign-out/"' in text
+
+
+def test_a_chosen_state_counts_alone(scene: Scene) -> None:
+    text = scene.client("developer").get("/jobs/?group=finished&state=Running").content.decode()
+    assert scene.running.name in text
+    assert scene.waiting.name not in text

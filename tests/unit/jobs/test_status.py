@@ -101,7 +101,7 @@ def test_a_condition_that_is_false_says_nothing() -> None:
             pod("Failed", disruption="Unheard"),
             "A worker was Unheard; it is being restarted, without using up a retry.",
         ),
-        (pod("Failed", ended(3)), "Failed: main ended with exit code 3. It is being started again."),
+        (pod("Failed", ended(3)), "Failed: main ended with exit code 3."),
         (pod("Pending", waiting("ContainerCreating")), "0 of 1 workers run."),
     ],
 )
@@ -131,6 +131,16 @@ def test_a_running_job_that_was_restarted_says_after_what() -> None:
         JobState.RUNNING,
         "Restarted after: Failed: main ended with exit code 9.",
     )
+
+
+@pytest.mark.parametrize(
+    ("retries", "reason", "ending"),
+    [(0, "Failing", "code 3."), (1, "Retrying", "It is being started again.")],
+)
+def test_a_retry_is_announced_only_when_there_is_one(retries: int, reason: str, ending: str) -> None:
+    found = derive_status(observed(), [pod("Failed", ended(3))], workers=1, retries=retries)
+    assert found.reason == reason
+    assert found.message.endswith(ending)
 
 
 def test_rw_058_a_pod_never_seen_running_still_tells_its_times() -> None:
