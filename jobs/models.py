@@ -1,4 +1,4 @@
-"""Rows about what runs. Written by `jobs/actions.py`, by observation and by the log collector.
+"""Rows about what runs. Written by `jobs/actions`, by observation and by the log collector.
 
 Everything shown to people is read from these rows, never from the cluster.
 """

@@ -4,7 +4,7 @@ Used by `portal/settings.py` only. A wrong value stops the start: nothing falls 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -48,6 +48,15 @@ class Env:
             return default
         return int(value)
 
+    def choice(self, name: str, default: str, choices: Collection[str]) -> str:
+        """One of `choices`."""
+        value = self.text(name, default)
+        if value not in choices:
+            shown = ", ".join(sorted(each for each in choices if each)[:8])
+            self.wrong(name, f"must be one of {shown}, not {value!r}")
+            return default
+        return value
+
     def url(self, name: str, default: str = "", *, schemes: tuple[str, ...] = ("https", "http")) -> str:
         """An absolute URL without a slash at the end; empty when not given."""
         value = self.text(name, default).rstrip("/")
@@ -82,6 +91,8 @@ class Env:
         value = self.text(name, default)
         parts = urlsplit(value)
         if parts.scheme == "sqlite" and parts.path:
+            if not Path(unquote(parts.path)).parent.is_dir():
+                self.wrong(name, f"the folder {str(Path(unquote(parts.path)).parent)!r} is not there")
             return {"ENGINE": "django.db.backends.sqlite3", "NAME": unquote(parts.path)}
         if parts.scheme in ("postgresql", "postgres") and parts.path.strip("/"):
             try:

@@ -105,6 +105,11 @@ class Hub:
 hub = Hub()
 
 
+async def signed_out() -> AsyncIterator[str]:
+    """The whole stream for somebody whose session is over: the page says so and asks no further."""
+    yield "event: signed-out\ndata: \n\n"
+
+
 def give_back_connection() -> None:
     """Close this thread's database connection. A function: `connection` means the one of the thread that asks."""
     connection.close()

@@ -1,8 +1,11 @@
 """Every setting, in one place. What an operator may change comes from the environment (`portal/env.py`)."""
 
+import re
 import secrets
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
+from zoneinfo import available_timezones
 
 import django_stubs_ext
 from csp.constants import NONCE, NONE, SELF
@@ -15,7 +18,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 env = Env()
 
 # Which process this is: web, worker, observe, collect; empty for one-off commands.
-BERTH_PROCESS = env.text("PROCESS")
+BERTH_PROCESS = env.choice("PROCESS", "", ("", "web", "worker", "observe", "collect"))
 DEBUG = env.flag("DEBUG", default=False)
 SECRET_KEY = env.secret("SECRET_KEY")
 if not SECRET_KEY:
@@ -36,6 +39,8 @@ if env.flag("TRUSTED_PROXY", default=False):
 # May not exist yet: the cluster may come up after the portal. Empty: the cluster this process runs in.
 BERTH_KUBECONFIG = env.text("KUBECONFIG")
 BERTH_NAMESPACE_PREFIX = env.text("NAMESPACE_PREFIX", "team-")
+if not re.fullmatch(r"([a-z0-9][a-z0-9-]{0,20})?", BERTH_NAMESPACE_PREFIX, re.ASCII):
+    env.wrong("NAMESPACE_PREFIX", "must be at most 21 lower-case letters, digits and dashes, no dash first")
 BERTH_RESERVED_NAMESPACES = env.words("RESERVED_NAMESPACES")
 # As in the API server's authentication configuration: what it puts before names and groups from the provider.
 BERTH_GROUPS_PREFIX = env.text("GROUPS_PREFIX", "oidc:")
@@ -92,7 +97,10 @@ TEMPLATES = [
 ]
 
 # Database: SQLite for one host and trials, PostgreSQL for several processes under load (RW-003) ----------------
-DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{BASE_DIR / '.berth' / 'berth.sqlite3'}")}
+_own_folder = BASE_DIR / ".berth"
+if not env.text("DATABASE_URL"):
+    _own_folder.mkdir(exist_ok=True)
+DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{_own_folder / 'berth.sqlite3'}")}
 _database = DATABASES["default"]
 # Long-lived connections only where a process has a handful of them; under ASGI they would pile up.
 _database["CONN_MAX_AGE"] = 60 if BERTH_PROCESS in ("worker", "observe", "collect") else 0
@@ -157,12 +165,15 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+# Collected for production; without it the files are found where they lie.
+_collected = BASE_DIR / "staticfiles"
+STATIC_ROOT = _collected if _collected.is_dir() or "collectstatic" in sys.argv else None
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
-LANGUAGE_CODE, TIME_ZONE, USE_I18N, USE_TZ = "en", env.text("TIME_ZONE", "UTC"), False, True
+LANGUAGE_CODE, USE_I18N, USE_TZ = "en", False, True
+TIME_ZONE = env.choice("TIME_ZONE", "UTC", available_timezones())
 
 # REST ------------------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
@@ -187,7 +198,7 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
 }
 
-# Background work (docs of django-q2; measured choices in docs/dependencies.md) -----------------------------------
+# Background work (docs of django-q2; decisions in docs/adr) -----------------------------------
 BERTH_TASK_TIMEOUT = env.number("TASK_TIMEOUT", 120, low=5, high=3600)
 BERTH_TASK_RETRY = env.number("TASK_RETRY", 900, low=10, high=86400)
 BERTH_WORKERS = env.number("WORKERS", 2, low=1, high=32)

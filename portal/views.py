@@ -47,7 +47,7 @@ async def events(request: HttpRequest) -> HttpResponseBase:
     topics = await sync_to_async(_topics)(request)
     if topics is None:
         return StreamingHttpResponse(
-            iter(["event: signed-out\ndata: \n\n"]), content_type="text/event-stream", headers=STREAM_HEADERS
+            live.signed_out(), content_type="text/event-stream", headers=STREAM_HEADERS
         )
     viewer = request.viewer  # type: ignore[attr-defined]
     # A stream must not hold a database connection for as long as a page is open.

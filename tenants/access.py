@@ -89,7 +89,7 @@ _TEAM_VERBS: Mapping[TeamRole, frozenset[Verb]] = {
     ),
 }
 
-# design.md 1: the operator requeues and drains but never reads a tenant's logs, environment or secrets; the
+# The operator requeues and drains but never reads a tenant's logs, environment or secrets; the
 # auditor reads everything administrative and changes nothing; the admin sets rules and needs no tenant data.
 _PLATFORM_VERBS: Mapping[PlatformRole, frozenset[Verb]] = {
     PlatformRole.ADMIN: frozenset(

@@ -185,7 +185,7 @@ def save_quota(*, actor: Viewer, quota: Quota, version: int | None = None) -> Qu
 
 
 def _check_promises(quota: Quota) -> None:
-    """Guarantees of a pool may not exceed what its nodes hold, where that is known (design.md 2)."""
+    """Guarantees of a pool may not exceed what its nodes hold, where that is known."""
     promised = quota.pool.quotas.exclude(pk=quota.pk).aggregate(sum=Sum("guarantee"))["sum"] or 0
     capacity = sum(
         node.gpus.get(quota.pool.gpu_resource, {}).get("capacity", 0)

@@ -26,7 +26,7 @@ def team_owner(uid: str) -> dict[str, str]:
 
 
 def team_manifests(team: TeamState) -> list[Manifest]:
-    """Everything a team has in the cluster besides its jobs (design.md 3)."""
+    """Everything a team has in the cluster besides its jobs."""
     namespaced = [
         _object(team, "v1", "ServiceAccount", names.JOB_SERVICE_ACCOUNT, automountServiceAccountToken=False),
         *(_object(team, f"{RBAC}/v1", "Role", ROLE_NAMES[role], rules=_rules(role)) for role in TeamRole),

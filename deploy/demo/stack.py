@@ -90,6 +90,8 @@ class Stack:
         self._cluster_thread.start()
         self.manage("migrate", "--verbosity=0")
         self.manage("demo", *(["--real-node"] if self._real_node else []))
+        if _answers(self.port):
+            raise StackError(f"port {self.port} was taken by another program meanwhile; start again")
         self.start_all()
         self._save()
 
@@ -283,6 +285,13 @@ def running_at(directory: Path) -> str:
             return f"http://127.0.0.1:{port}"
     except (OSError, ValueError, KeyError) as error:
         raise StackError("the demo is not running; start it with `make demo`") from error
+
+
+def _answers(port: int) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket() as caller:
+        caller.settimeout(2)
+        return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _usable_port(kept: str | None) -> int:

@@ -30,11 +30,18 @@ def main(argv: list[str]) -> int:
     if argv[0] == "prepare":
         call_command("migrate", verbosity=0)
         seed.seed(redirect_uris=argv[1:], client_secret=os.environ["IDP_CLIENT_SECRET"])
+    elif not seed.is_known(argv[1]):
+        return _unknown(argv[1])
     elif argv[0] == "groups":
         seed.set_groups(argv[1], argv[2:])
     else:
         print(tokens.mint(argv[1]))
     return 0
+
+
+def _unknown(username: str) -> int:
+    print(f"there is nobody called {username!r}", file=sys.stderr)
+    return 1
 
 
 def _on_running(directory: Path, argv: list[str]) -> int:

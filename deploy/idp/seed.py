@@ -42,6 +42,11 @@ def seed(*, redirect_uris: Sequence[str], client_secret: str) -> None:
     )
 
 
+def is_known(username: str) -> bool:
+    """Whether the provider has somebody of that name."""
+    return User.objects.filter(username=username).exists()
+
+
 def set_groups(username: str, groups: Sequence[str]) -> None:
     """Put somebody into exactly these groups."""
     rows = [Group.objects.get_or_create(name=name)[0] for name in groups]

@@ -1,7 +1,7 @@
 """`python -m deploy.vendor`: fetch the locked browser assets, write `static/vendor/` and `static/icons.svg`.
 
 The files are committed, so neither an installation nor a test needs npm. `--check` compares the committed
-files with `static/vendor/SHA256SUMS` and touches no network; the tests call it through `changed_files`.
+files with `static/vendor/SHA256SUMS` and touches no network.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """What one admission pass looks at: a pool at a moment, as frozen values.
 
-Built by `jobs/queries.py:queue_snapshot`; quantities are GPUs of the pool's resource, or worker pods in a pool
+Built by `jobs/queries/states.py:queue_snapshot`; quantities are GPUs of the pool's resource, or worker pods in a pool
 without GPUs (then `unit_gpus` is false and every worker counts as one).
 """
 

@@ -134,7 +134,7 @@ async def follow(request: HttpRequest, job_id: int, stream_id: int) -> HttpRespo
     """The live end as server-sent events, from line `from` on."""
     if getattr(request, "viewer", None) is None:
         return StreamingHttpResponse(
-            iter(["event: signed-out\ndata: \n\n"]), content_type="text/event-stream", headers=STREAM_HEADERS
+            live.signed_out(), content_type="text/event-stream", headers=STREAM_HEADERS
         )
     stream = await sync_to_async(_stream)(request, job_id, stream_id)
     await sync_to_async(live.give_back_connection)()

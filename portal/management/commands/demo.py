@@ -5,7 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from jobs.models import PoolQueue
-from tenants.actions import SYSTEM, create_team, grant_tier, map_group, save_pool, save_quota, save_tier
+from portal.management.commands.bootstrap import make_tiers
+from tenants.actions import SYSTEM, create_team, grant_tier, map_group, save_pool, save_quota
 from tenants.models import GroupMapping, Pool, PriorityTier, Quota, Team
 
 POOLS = (
@@ -16,11 +17,6 @@ POOLS = (
 )
 # Only where the development cluster has its real node: its GPUs are claimed and counted, there is no device.
 REAL_POOL = ("real", "Real node", "no device", "nvidia.com/gpu")
-TIERS = (
-    ("critical-prod", "Critical production", 1_000_000, True, False),
-    ("high-priority-research", "High-priority research", 500_000, True, False),
-    ("low-priority-dev", "Development", 100_000, False, True),
-)
 TEAMS = (("a", "Vision"), ("b", "Language"), ("c", "Robotics"))
 # Per pool: guarantee, borrow cap, lend cap. In the pool without GPUs they count workers.
 QUOTAS = {"h100": (4, 8, 4), "a100": (10, 12, 10), "l4": (8, 16, 8), "cpu": (20, 40, 20), "real": (0, 2, 0)}
@@ -47,12 +43,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for slug, name, value, may_preempt, is_default in TIERS:
-            if not PriorityTier.objects.filter(slug=slug).exists():
-                tier = PriorityTier(
-                    slug=slug, name=name, value=value, may_preempt=may_preempt, is_default=is_default
-                )
-                save_tier(actor=SYSTEM, tier=tier)
+        make_tiers()
         pools = (*POOLS, REAL_POOL) if options["real_node"] else POOLS
         for slug, name, gpu_model, gpu_resource in pools:
             if not Pool.objects.filter(slug=slug).exists():
@@ -69,7 +60,7 @@ class Command(BaseCommand):
             if not GroupMapping.objects.filter(group=group, team=mapped_team).exists():
                 map_group(actor=SYSTEM, group=group, role=role, team=mapped_team)
         self._quotas(teams)
-        self.stdout.write(f"{len(teams)} teams, {len(pools)} pools, {len(TIERS)} tiers")
+        self.stdout.write(f"{len(teams)} teams, {len(pools)} pools")
 
     def _quotas(self, teams: dict[str, Team]) -> None:
         for pool in Pool.objects.filter(slug__in=QUOTAS):

@@ -9,11 +9,7 @@ from django.test import Client
 from jobs.models import Job
 from tests import builders
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.django_db,
-    pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),  # static files are not collected here
-]
+pytestmark = [pytest.mark.integration, pytest.mark.django_db]
 CREATED, REPEATED, WRONG, CONFLICT = 201, 200, 400, 409
 
 

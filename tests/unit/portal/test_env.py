@@ -47,6 +47,11 @@ def test_a_postgresql_url_becomes_settings() -> None:
         ("BERTH_SECRET_KEY", "short"),
         ("BERTH_LOG_LEVEL", "LOUD"),
         ("BERTH_WORKERS", "0"),
+        ("BERTH_WORKRES", "3"),
+        ("BERTH_PROCESS", "wbe"),
+        ("BERTH_TIME_ZONE", "Mars/Olympus"),
+        ("BERTH_NAMESPACE_PREFIX", "Team_"),
+        ("BERTH_DATABASE_URL", "sqlite:////no/such/folder/b.sqlite3"),
     ],
 )
 def test_a_wrong_setting_stops_the_start_without_a_traceback(name: str, value: str) -> None:
