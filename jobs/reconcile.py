@@ -4,6 +4,7 @@ Level-triggered: each run reads everything and repeats harmlessly. Called by `jo
 claim that expires.
 """
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -17,12 +18,12 @@ from jobs.admission import Cause, CauseCode, decide
 from jobs.manifests import job_manifests, object_name, owner_labels
 from jobs.models import Job, PoolQueue
 from jobs.queries.states import job_spec, pod_states, queue_snapshot, streams_are_complete
-from jobs.state import HOLDING, TERMINAL, JobState
+from jobs.state import HOLDING, TERMINAL, JobSpec, JobState
 from jobs.status import Condition, ObservedJob, derive_status
 from portal.kube import names, objects
 from portal.kube.client import Cluster
-from portal.kube.errors import ClusterError, ClusterUnreachable
-from portal.kube.plan import make_plan
+from portal.kube.errors import ClusterError, ClusterUnreachable, Invalid, NotFound
+from portal.kube.plan import is_owned, key_of, make_plan
 from portal.queue import ring
 from tenants.reconcile import connected
 
@@ -93,7 +94,7 @@ def _run(job: Job, cluster: Cluster) -> timedelta | None:
     """The job holds room: its objects must be there, and its state follows what is observed."""
     spec = job_spec(job)
     observed = _observe(job, cluster)
-    mine = _find_job(observed, object_name(spec))
+    mine = _find_job(observed, spec)
     if mine is None and job.kube_uid:
         return _deleted_in_cluster(job, cluster)
     if mine is None:
@@ -113,19 +114,32 @@ def _run(job: Job, cluster: Cluster) -> timedelta | None:
 def _create(
     job: Job, cluster: Cluster, desired: Sequence[dict[str, Any]], observed: Sequence[dict[str, Any]]
 ) -> dict[str, Any] | None:
-    """Apply the attempt's objects. The Job itself is never applied twice: its template cannot change anyway."""
-    owner = owner_labels(team_uid=str(job.team.uid), job_id=job.pk)
-    plan = make_plan(desired, observed, owner=owner)
+    """Apply the attempt's objects. The Job itself is never applied twice: its template cannot change anyway.
+
+    What would be refused again and again ends the job, so that it holds no room: a name that is taken, a field that
+    the API server does not take.
+    """
+    plan = make_plan(desired, observed, owner=_owner(job))
     if plan.refused:
-        message = f"{plan.refused[0].key.kind} {plan.refused[0].key.name} exists already and is not Berth's."
-        actions.record_refusal(
-            job, Cause(CauseCode.CLUSTER_REFUSED, {"message": message}), now=timezone.now()
-        )
+        key = plan.refused[0].key
+        _refuse(job, f"{key.kind} {key.name} exists already in {key.namespace} and is not this job's.")
         return None
     outcome = cluster.execute(plan)
     for _key, error in outcome.errors:
+        if isinstance(error, Invalid):
+            _refuse(job, _invalid_words(error))
+            return None
         raise error
     return next((applied for applied in outcome.applied if applied["kind"] == "Job"), None)
+
+
+def _refuse(job: Job, message: str) -> None:
+    actions.finish(job, state=JobState.FAILED, reason="Refused", message=message, now=timezone.now())
+
+
+def _invalid_words(error: Invalid) -> str:
+    """Which fields, without their values: platform roles read causes, but no tenant's labels."""
+    return f"The cluster refused the job: it does not take {', '.join(error.fields) or 'a field'}."
 
 
 def _deleted_in_cluster(job: Job, cluster: Cluster) -> timedelta | None:
@@ -145,7 +159,7 @@ def _deleted_in_cluster(job: Job, cluster: Cluster) -> timedelta | None:
 def _stop(job: Job, cluster: Cluster) -> timedelta | None:
     """Cancel: delete the objects, and call it cancelled once no pod is left that holds anything."""
     observed = _observe(job, cluster)
-    mine = _find_job(observed, object_name(job_spec(job)))
+    mine = _find_job(observed, job_spec(job))
     if mine is not None:
         seen = _as_observed(mine)
         status = derive_status(seen, pod_states(job), workers=job.workers, retries=job.retries)
@@ -167,9 +181,7 @@ def _stop(job: Job, cluster: Cluster) -> timedelta | None:
 
 def _remove_leftovers(job: Job, cluster: Cluster) -> timedelta | None:
     """Queued again: what the last attempt left in the cluster goes."""
-    observed = _observe(job, cluster)
-    _delete(job, cluster, observed)
-    return WHILE_STOPPING if observed else None
+    return WHILE_STOPPING if _delete(job, cluster, _observe(job, cluster)) else None
 
 
 def _clean_up(job: Job, cluster: Cluster) -> timedelta | None:
@@ -183,16 +195,18 @@ def _clean_up(job: Job, cluster: Cluster) -> timedelta | None:
         return rest
     if not streams_are_complete(job) and now < finished + LOGS_PATIENCE:
         return WHILE_LOGS_ARE_READ
-    observed = _observe(job, cluster)
-    if observed:
-        _delete(job, cluster, observed)
+    if _delete(job, cluster, _observe(job, cluster)):
         return WHILE_STOPPING
     Job.objects.filter(pk=job.pk).update(cleaned_at=now)
     return None
 
 
 def _observe(job: Job, cluster: Cluster) -> list[dict[str, Any]]:
-    """Every object in the cluster that carries this job's labels, of any attempt."""
+    """Every object in the cluster that carries this job's labels, of any attempt, and what stands under its names.
+
+    The Job we made is known by its uid even where somebody took the labels off; they are put back. Anything else that
+    stands under our names comes as it is, and plans refuse it.
+    """
     selector = names.selector(job=str(job.pk))
     found: list[dict[str, Any]] = []
     for api_version, kind in KINDS if job.workers > 1 else KINDS[:1]:
@@ -200,13 +214,26 @@ def _observe(job: Job, cluster: Cluster) -> list[dict[str, Any]]:
             api_version, kind, namespace=job.team.namespace, label_selector=selector, type=dict
         )
         found += [item | {"apiVersion": api_version, "kind": kind} for item in listing.items]
+    known = {key_of(item) for item in found}
+    for key in {key_of(each) for each in job_manifests(job_spec(job))} - known:
+        with contextlib.suppress(NotFound):
+            item = cluster.get(key)
+            if item["metadata"]["uid"] == job.kube_uid:
+                item = cluster.merge(key, {"metadata": {"labels": _owner(job)}})
+            found.append(item)
     return found
 
 
-def _delete(job: Job, cluster: Cluster, observed: Sequence[dict[str, Any]]) -> None:
-    plan = make_plan([], observed, owner=owner_labels(team_uid=str(job.team.uid), job_id=job.pk))
+def _owner(job: Job) -> dict[str, str]:
+    return owner_labels(team_uid=str(job.team.uid), job_id=job.pk)
+
+
+def _delete(job: Job, cluster: Cluster, observed: Sequence[dict[str, Any]]) -> bool:
+    """Delete what is this job's; whether there was anything, which may take a while to go."""
+    plan = make_plan([], observed, owner=_owner(job))
     for _key, error in cluster.execute(plan).errors:
         raise error
+    return any(is_owned(item, _owner(job)) for item in observed)
 
 
 def _living_pods(job: Job, cluster: Cluster) -> bool:
@@ -218,13 +245,15 @@ def _living_pods(job: Job, cluster: Cluster) -> bool:
     return any(pod.status.phase not in ("Succeeded", "Failed") for pod in listing.items)
 
 
-def _find_job(observed: Sequence[dict[str, Any]], name: str) -> dict[str, Any] | None:
+def _find_job(observed: Sequence[dict[str, Any]], spec: JobSpec) -> dict[str, Any] | None:
+    owner, name = owner_labels(team_uid=spec.team_uid, job_id=spec.job_id), object_name(spec)
     return next(
         (
             item
             for item in observed
             if item["kind"] == "Job"
             and item["metadata"]["name"] == name
+            and is_owned(item, owner)
             and "deletionTimestamp" not in item["metadata"]
         ),
         None,
@@ -252,7 +281,8 @@ def _show_trouble(job: Job, error: ClusterError) -> None:
             CauseCode.CLUSTER_UNREACHABLE, {"since": _since(job, now).isoformat(timespec="seconds")}
         )
     else:
-        cause = Cause(CauseCode.CLUSTER_REFUSED, {"message": str(error)})
+        message = _invalid_words(error) if isinstance(error, Invalid) else str(error)
+        cause = Cause(CauseCode.CLUSTER_REFUSED, {"message": message})
     if job.state in HOLDING:
         actions.record_refusal(job, cause, now=now)
 

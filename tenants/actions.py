@@ -209,6 +209,8 @@ def save_tier(*, actor: Viewer, tier: PriorityTier) -> PriorityTier:
         record(actor=actor, action="save tier", subject=tier.slug, detail=detail)
         PriorityTier.touch(tier.pk)
         ring("tenants.tasks.reconcile_tier", tier.pk)
+        for team in Team.objects.filter(deleted_at=None):
+            _ring_team(team)  # which classes its pods may have
     return tier
 
 
@@ -220,6 +222,7 @@ def grant_tier(*, actor: Viewer, team: Team, tier: PriorityTier, max_gpus: int |
             team=team, tier=tier, defaults={"max_gpus": max_gpus}
         )
         record(actor=actor, action="grant tier", team=team, subject=tier.slug, detail={"max_gpus": max_gpus})
+        _ring_team(team)
         for pool_id in Pool.objects.values_list("id", flat=True):
             ring("jobs.tasks.admit_pool", pool_id)
     return grant

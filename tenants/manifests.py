@@ -32,6 +32,7 @@ def team_manifests(team: TeamState) -> list[Manifest]:
         *(_object(team, f"{RBAC}/v1", "Role", ROLE_NAMES[role], rules=_rules(role)) for role in TeamRole),
         *_bindings(team),
         _object(team, "v1", "ResourceQuota", "berth", spec={"hard": _hard(team)}),
+        *_other_tiers(team),
         _object(team, "v1", "LimitRange", "berth", spec={"limits": _limits(team)}),
         _network_policy(team),
     ]
@@ -97,6 +98,19 @@ def _hard(team: TeamState) -> dict[str, str]:
         "requests.storage": format_memory(team.storage_bytes),
     }
     return hard | {f"requests.{resource}": str(count) for resource, count in sorted(team.gpus.items())}
+
+
+def _other_tiers(team: TeamState) -> list[Manifest]:
+    """No pod of a PriorityClass that the team was not granted: it would push out the jobs of others.
+
+    Holds for people with kubectl too, and for the classes of the system (Kubernetes documentation, "Resource Quotas",
+    quota scopes).
+    """
+    if not team.tiers:
+        return []
+    scope = {"scopeName": "PriorityClass", "operator": "NotIn", "values": list(team.tiers)}
+    spec = {"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": [scope]}}
+    return [_object(team, "v1", "ResourceQuota", "berth-tiers-not-granted", spec=spec)]
 
 
 def _limits(team: TeamState) -> list[dict[str, Any]]:

@@ -169,7 +169,15 @@ def team_state(team: Team) -> TeamState:
         storage_bytes=team.storage_bytes,
         gpus=_gpu_limits(team),
         groups_prefix=settings.BERTH_GROUPS_PREFIX,
+        tiers=_tiers_of(team),
     )
+
+
+def _tiers_of(team: Team) -> tuple[str, ...]:
+    """The default tier and those granted; empty while there is no default: pods need one they may have."""
+    usable = PriorityTier.objects.filter(Q(is_default=True) | Q(grants__team=team)).distinct()
+    rows = usable.order_by("slug").values_list("slug", "is_default")
+    return tuple(slug for slug, _ in rows) if any(is_default for _, is_default in rows) else ()
 
 
 def _gpu_limits(team: Team) -> Mapping[str, int]:

@@ -20,6 +20,7 @@ class TeamState:
     storage_bytes: int
     gpus: Mapping[str, int]
     groups_prefix: str = ""
+    tiers: tuple[str, ...] = ()  # PriorityClasses its pods may have
 
 
 @dataclass(frozen=True)

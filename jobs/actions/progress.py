@@ -124,7 +124,7 @@ def finish(job: Job, *, state: JobState, reason: str, message: str, now: datetim
     """End a job whose pods are gone, as after a cancel; nothing happens when it ended meanwhile."""
     with transaction.atomic():
         done = Job.objects.filter(pk=job.pk, state__in=HOLDING).update(
-            state=state, reason=reason, message=message, finished_at=now
+            state=state, reason=reason, message=message, finished_at=now, waiting_code=""
         )
         if not done:
             return False

@@ -28,6 +28,7 @@ from tenants.models import Pool, PriorityTier, Team
 
 MAX_WORKERS = 512
 MAX_GPUS_PER_WORKER = 64
+MAX_ANNOTATION_BYTES = 192 * 1024  # Kubernetes takes 256 KiB; ours come on top
 _TORCHRUN_ENV = frozenset({"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -223,6 +224,9 @@ def _check_env(env: Mapping[str, str], wrong: Wrong) -> None:
 
 
 def _check_metadata(submission: Submission, wrong: Wrong) -> None:
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in submission.annotations.items())
+    if size > MAX_ANNOTATION_BYTES:
+        wrong("annotations", f"At most {MAX_ANNOTATION_BYTES // 1024} KiB in all; these are {size // 1024}.")
     for field_name, mapping in (("labels", submission.labels), ("annotations", submission.annotations)):
         for key, value in mapping.items():
             if not names.is_valid_label_key(key):

@@ -377,7 +377,9 @@ def _error(status: int, data: bytes) -> ClusterError:
         return error_for(status, "", data[:300].decode(errors="replace").strip())
     if not isinstance(answer, dict):
         return error_for(status, "", str(answer)[:300])
-    return error_for(status, str(answer.get("reason") or ""), str(answer.get("message") or ""))
+    causes = (answer.get("details") or {}).get("causes") or ()
+    fields = tuple(dict.fromkeys(str(cause.get("field") or "") for cause in causes))
+    return error_for(status, str(answer.get("reason") or ""), str(answer.get("message") or ""), fields)
 
 
 def _words(error: Exception) -> str:

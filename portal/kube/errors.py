@@ -46,7 +46,11 @@ class Gone(ClusterError):  # noqa: N818
 
 
 class Invalid(ClusterError):  # noqa: N818
-    """422: a field is not valid."""
+    """422: `fields` are not valid. The message repeats their values, so it is for those who may read the object."""
+
+    def __init__(self, message: str, fields: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.fields = fields
 
 
 class TooManyRequests(ClusterError):  # noqa: N818
@@ -64,13 +68,14 @@ _BY_STATUS: dict[int, type[ClusterError]] = {
     404: NotFound,
     409: Conflict,
     410: Gone,
-    422: Invalid,
     429: TooManyRequests,
 }
 
 
-def error_for(status: int, reason: str, message: str) -> ClusterError:
-    """The exception for an answer of the API server: HTTP status, its Status object's reason and message."""
+def error_for(status: int, reason: str, message: str, fields: tuple[str, ...] = ()) -> ClusterError:
+    """The exception for an answer of the API server: HTTP status, its Status object's reason, message and fields."""
+    if status == 422:
+        return Invalid(message, fields)
     if "is being terminated" in message and status in (403, 409):
         return NamespaceTerminating(message)
     if status == 403 and "exceeded quota" in message:

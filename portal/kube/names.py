@@ -18,6 +18,8 @@ JOB_LABEL = "berth/job"
 ATTEMPT_LABEL = "berth/attempt"
 JOB_NAME_ANNOTATION = "berth/job-name"
 APPLIED_ANNOTATION = "berth/applied"  # digest of what was applied last
+# The Job controller's own, from before it had a domain; a pod template that sets them is refused.
+JOB_CONTROLLER_LABELS = frozenset({"job-name", "controller-uid"})
 JOB_SERVICE_ACCOUNT = "berth-job"
 
 MAX_LABEL = 63
@@ -114,8 +116,8 @@ def is_extended_resource(name: str) -> bool:
 
 def is_reserved_key(key: str) -> bool:
     """Whether a label or annotation key belongs to Berth or to Kubernetes itself."""
-    prefix, slash, _name = key.rpartition("/")
+    prefix, slash, name = key.rpartition("/")
     if not slash:
-        return False
+        return name in JOB_CONTROLLER_LABELS
     domains = ("kubernetes.io", "k8s.io")
     return prefix == "berth" or any(prefix == each or prefix.endswith("." + each) for each in domains)

@@ -1,68 +1,19 @@
 """Reconcile on a real API server, as the worker's own identity."""
 
-import json
-from typing import Any
-
 import pytest
-from django.core.management import call_command
 from django.utils import timezone
 
 from deploy.devcluster import DevCluster
-from jobs import actions as job_actions
-from jobs import observe, reconcile
+from jobs import reconcile
 from jobs.models import Job, JobEvent
 from jobs.state import JobState
-from portal import health
-from portal.kube import objects
 from tenants import reconcile as tenancy
-from tenants.access import TeamRole
 from tenants.actions import SYSTEM, create_team
-from tenants.models import AuditEvent, Pool, PriorityTier, Team, User
-from tests.integration.jobs.test_submission import in_parallel, submission
+from tenants.models import AuditEvent, Team
+from tests.cluster.scene import found, submitted
+from tests.integration.jobs.test_submission import in_parallel
 
 pytestmark = [pytest.mark.cluster, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def tenancy_ready(cluster: DevCluster) -> DevCluster:
-    """The demo's teams, tiers and pools, made so in the cluster; nodes observed."""
-    call_command("demo", verbosity=0)
-    # Rows of each test are new, so earlier tests' namespaces are not theirs: each test makes its own teams.
-    for team in Team.objects.all():
-        Team.objects.filter(pk=team.pk).update(namespace=f"{team.namespace}-{timezone.now():%H%M%S%f}")
-    for tier in PriorityTier.objects.all():
-        tenancy.reconcile_tier(tier.pk)
-    for pool in Pool.objects.all():
-        tenancy.reconcile_pool(pool.pk)
-    for team in Team.objects.all():
-        tenancy.reconcile_team(team.pk)
-    observe_nodes()
-    return cluster
-
-
-def observe_nodes() -> None:
-    """What the observe process does with a fresh list of nodes."""
-    listing = tenancy.connected().list("v1", "Node", type=objects.Node)
-    observe.replace_nodes(listing.items, now=timezone.now())
-    health.beat(health.CLUSTER, now=timezone.now())
-
-
-def found(cluster: DevCluster, *args: str) -> Any:
-    """What kubectl finds, decoded."""
-    return json.loads(cluster.kubectl("get", *args, "-o", "json").stdout)
-
-
-def submitted(**changes: Any) -> Job:
-    """A job of team a that admission has admitted."""
-    user, _ = User.objects.get_or_create(username="alice", issuer="https://idp.test", subject="alice")
-    from_system = SYSTEM.__class__(
-        user.pk, "alice", teams={Team.objects.get(slug="a").pk: TeamRole.DEVELOPER}
-    )
-    job, _ = job_actions.submit_job(actor=from_system, submission=submission(**changes))
-    reconcile.admit_pool(job.pool_id)
-    job.refresh_from_db()
-    assert job.state == JobState.ADMITTED, job.waiting_code
-    return job
 
 
 def test_a_team_becomes_namespace_roles_quota_and_limits(tenancy_ready: DevCluster) -> None:

@@ -74,10 +74,17 @@ def test_nobody_may_change_rules_and_viewers_may_change_nothing() -> None:
 
 
 def test_the_quota_holds_what_the_team_may_have() -> None:
-    (quota,) = found("ResourceQuota")
+    (quota,) = found("ResourceQuota", tiers=())
     hard = quota["spec"]["hard"]
     assert (hard["requests.cpu"], hard["limits.memory"], hard["pods"]) == ("64", "256Gi", "100")
     assert hard["requests.nvidia.com/gpu"] == "12"
+
+
+def test_pods_may_have_the_granted_tiers_and_no_others() -> None:
+    _limits, others = found("ResourceQuota", tiers=("low", "research"))
+    assert others["spec"]["hard"] == {"pods": "0"}
+    (scope,) = others["spec"]["scopeSelector"]["matchExpressions"]
+    assert scope == {"scopeName": "PriorityClass", "operator": "NotIn", "values": ["low", "research"]}
 
 
 @pytest.mark.parametrize(("may_preempt", "policy"), [(True, "PreemptLowerPriority"), (False, "Never")])
