@@ -9,9 +9,10 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 
+from asgiref.sync import sync_to_async
 from django.db import Error, connection
 from django.utils import timezone
 
@@ -20,7 +21,8 @@ from portal.models import Change
 log = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.15
 QUIET_SECONDS = 15.0  # a comment keeps proxies from closing a silent stream
-STREAM_SECONDS = 600.0  # then the browser connects again, and rights are looked at again
+STREAM_SECONDS = 600.0  # then the browser connects again
+RIGHTS_SECONDS = 5.0
 BACKLOG = 200
 
 
@@ -105,6 +107,31 @@ class Hub:
 hub = Hub()
 
 
+async def while_allowed(
+    events: AsyncGenerator[str, None], is_allowed: Callable[[], bool], *, every: float = RIGHTS_SECONDS
+) -> AsyncIterator[str]:
+    """A long answer for as long as its reader may have it; `is_allowed` is asked anew every so many seconds.
+
+    Then it ends, and the browser, which connects again, is told why. `events` must not be silent for longer than
+    that: a quiet stream says so now and then.
+    """
+    asked = time.monotonic()
+    async with contextlib.aclosing(events):
+        async for event in events:
+            if time.monotonic() - asked >= every:
+                if not await sync_to_async(_ask)(is_allowed):
+                    return
+                asked = time.monotonic()
+            yield event
+
+
+def _ask(is_allowed: Callable[[], bool]) -> bool:
+    try:
+        return is_allowed()
+    finally:
+        connection.close()
+
+
 async def signed_out() -> AsyncIterator[str]:
     """The whole stream for somebody whose session is over: the page says so and asks no further."""
     yield "event: signed-out\ndata: \n\n"
@@ -115,7 +142,7 @@ def give_back_connection() -> None:
     connection.close()
 
 
-async def stream(topics: Collection[str], team_ids: Collection[int] | None) -> AsyncIterator[str]:
+async def stream(topics: Collection[str], team_ids: Collection[int] | None) -> AsyncGenerator[str, None]:
     """Server-sent events for one page: `change` with the topic, `resync` when all may have changed."""
     listener = Listener(
         frozenset(topics), None if team_ids is None else frozenset(team_ids), asyncio.get_running_loop()

@@ -4,12 +4,20 @@ from datetime import timedelta
 
 from asgiref.sync import sync_to_async
 from django.db import Error
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBadRequest,
+    HttpResponseBase,
+    JsonResponse,
+    StreamingHttpResponse,
+)
 from django.shortcuts import render
+from django.template import loader
 from django.utils import timezone
 
 from portal import health, live
-from tenants.login import ViewerRequest
+from tenants.login import ViewerRequest, has_same_rights
 from tenants.queries import can_follow
 
 MAX_TOPICS = 20
@@ -37,13 +45,18 @@ def readyz(request: HttpRequest) -> JsonResponse:
     return JsonResponse(body, status=200 if is_alive else 503)
 
 
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """400. Django's own looks at the form's CSRF token first, and fails again on a form that cannot be read."""
+    return HttpResponseBadRequest(loader.render_to_string("400.html"))
+
+
 def freshness(request: ViewerRequest) -> HttpResponse:
     """The notice that the shown cluster state is old, fetched again now and then."""
     return render(request, "_freshness.html")
 
 
 async def events(request: HttpRequest) -> HttpResponseBase:
-    """News about topics as server-sent events; rights are looked at again with each new connection."""
+    """News about topics as server-sent events, for as long as the rights stay the same."""
     topics = await sync_to_async(_topics)(request)
     if topics is None:
         return StreamingHttpResponse(
@@ -53,9 +66,8 @@ async def events(request: HttpRequest) -> HttpResponseBase:
     # A stream must not hold a database connection for as long as a page is open.
     await sync_to_async(live.give_back_connection)()
     team_ids = None if viewer.sees_every_team else viewer.team_ids
-    return StreamingHttpResponse(
-        live.stream(topics, team_ids), content_type="text/event-stream", headers=STREAM_HEADERS
-    )
+    news = live.while_allowed(live.stream(topics, team_ids), lambda: has_same_rights(request))
+    return StreamingHttpResponse(news, content_type="text/event-stream", headers=STREAM_HEADERS)
 
 
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}

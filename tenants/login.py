@@ -54,7 +54,10 @@ def user_of(claims: dict[str, Any]) -> User:
     shown = str(
         claims.get(settings.BERTH_OIDC_USERNAME_CLAIM) or claims.get("preferred_username") or subject
     )[:140]
-    verified_at = datetime.fromtimestamp(int(claims["iat"]), UTC)
+    try:
+        verified_at = datetime.fromtimestamp(int(claims["iat"]), UTC)
+    except (OverflowError, OSError, ValueError) as error:
+        raise TokenError("The token's time is none.") from error
     columns: dict[str, Any] = {
         "display_name": str(claims.get("name") or "")[:255],
         "email": str(claims.get("email") or "")[:254],
@@ -244,6 +247,27 @@ class ViewerMiddleware:
         if isinstance(error, Denied):
             return render(request, "403.html", {"title": "Not allowed", "text": str(error)}, status=403)
         return None
+
+
+def has_same_rights(request: HttpRequest) -> bool:
+    """Whether whoever asked for a long answer still may the same: session or token good, groups unchanged."""
+    then: Viewer = cast(Any, request).viewer
+    user = User.objects.filter(pk=then.user_id, is_active=True).first()
+    if user is None or not _is_still_valid(request):
+        return False
+    now = viewer_for(user)
+    return now.platform == then.platform and dict(now.teams) == dict(then.teams)
+
+
+def _is_still_valid(request: HttpRequest) -> bool:
+    if request.user.is_authenticated:
+        key = request.session.session_key
+        return key is not None and request.session.exists(key) and not _is_over(request)
+    try:
+        provider.claims(bearer_token(request.headers))
+    except (TokenError, ProviderError):
+        return False
+    return True
 
 
 def _age(request: HttpRequest) -> float:

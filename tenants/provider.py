@@ -3,8 +3,10 @@
 What was read once serves on while the provider is away: people who are signed in go on working.
 """
 
+import json
 import logging
 import math
+import re
 import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -20,6 +22,8 @@ UNKNOWN_KEY_SECONDS = 30.0  # the key may be new; whoever invents key ids must n
 FAILURE_SECONDS = 5.0
 LEEWAY_SECONDS = 30
 NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+# In JSON: NUL is always escaped there. More than that would be refused, and harms nobody.
+_UNSTORABLE = re.compile(r"\\u0000|[\ud800-\udfff]")
 T = TypeVar("T")
 
 
@@ -113,6 +117,8 @@ class Provider:
             raise TokenError(f"The token is not acceptable: {error}.") from error
         if "azp" in claims and claims["azp"] != settings.OIDC_RP_CLIENT_ID:
             raise TokenError("The token was issued to another client.")
+        if holds_unstorable_text(claims):
+            raise TokenError("The token holds text that cannot be stored (NUL or half a surrogate pair).")
         return claims
 
     def _read_keys(self) -> dict[str, jwt.PyJWK]:
@@ -121,6 +127,11 @@ class Provider:
             return {str(each.get("kid", "")): jwt.PyJWK(each) for each in keys if each.get("kty") == "RSA"}
         except (KeyError, TypeError, AttributeError, jwt.InvalidKeyError, jwt.PyJWKError) as error:
             raise ProviderError("The identity provider publishes no keys that can be used.") from error
+
+
+def holds_unstorable_text(claims: dict[str, Any]) -> bool:
+    """Whether any text in there, however deep, is refused by databases or replies."""
+    return _UNSTORABLE.search(json.dumps(claims, ensure_ascii=False)) is not None
 
 
 def _read_document() -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from deploy import devcluster, idp
 from deploy.demo.client import Client
+from deploy.devcluster import processes
 from deploy.devcluster.state import PROJECT_ROOT
 
 PARTS = ("web", "worker", "observe", "collect")
@@ -222,6 +223,10 @@ class Stack:
 
     def tend(self) -> None:
         """Start again what has ended, with growing pauses while it keeps ending; call it about once a second."""
+        if self.provider is not None and not processes.is_running(self.provider.process):
+            self._say("the identity provider ended; it is started again")
+            with contextlib.suppress(idp.IdpError):  # tried again the next time
+                self.start_provider()
         now = time.monotonic()
         for name, part in list(self._parts.items()):
             code = part.process.poll()

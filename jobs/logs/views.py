@@ -6,7 +6,7 @@ A log is found through its job, and a job through the viewer: nothing is read fr
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -20,7 +20,7 @@ from jobs.models import LogStream
 from jobs.queries import get_job
 from portal import live
 from tenants.access import Verb, can
-from tenants.login import ViewerRequest
+from tenants.login import ViewerRequest, has_same_rights
 from tenants.queries import NotVisible
 
 DEFAULT_COUNT = 500
@@ -138,11 +138,12 @@ async def follow(request: HttpRequest, job_id: int, stream_id: int) -> HttpRespo
         )
     stream = await sync_to_async(_stream)(request, job_id, stream_id)
     await sync_to_async(live.give_back_connection)()
-    events = _follow(stream.pk, _number(request, "from", 0))
+    lines = _follow(stream.pk, _number(request, "from", 0))
+    events = live.while_allowed(lines, lambda: has_same_rights(request))
     return StreamingHttpResponse(events, content_type="text/event-stream", headers=STREAM_HEADERS)
 
 
-async def _follow(stream_id: int, first: int) -> AsyncIterator[str]:
+async def _follow(stream_id: int, first: int) -> AsyncGenerator[str, None]:
     yield ": connected\n\n"
     end = time.monotonic() + FOLLOW_SECONDS
     spoke = time.monotonic()

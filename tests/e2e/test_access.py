@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.demo.client import RefusedError, wait_for
+from deploy.demo.client import Client, RefusedError, hidden_fields, wait_for
 from deploy.demo.scenario import demo_job
 from deploy.demo.stack import Stack
 
@@ -91,3 +91,26 @@ def test_signing_in_and_out_as_a_person(healthy_stack: Stack) -> None:
     assert client.json("/api/v1/jobs")["results"] is not None
     page = client.get("/jobs/new/")
     assert "submission_key" in page.text
+
+
+def test_a_log_that_is_followed_ends_with_the_session(healthy_stack: Stack) -> None:
+    person = Client(healthy_stack.url, ca_file=str(healthy_stack.idp.ca_file))
+    person.sign_in("alice", "alice")
+    robot = healthy_stack.client("alice")
+    annotations = {"simulate/run-for": "300s", "simulate/log-lines-per-second": "10"}
+    job_id = robot.post("/api/v1/jobs", demo_job("a", "followed", annotations=annotations))["id"]
+    stream = wait_for("lines", lambda: next((s for s in robot.streams(job_id) if s["lines"]), None))
+    reader = Client(healthy_stack.url)
+    reader.http.cookies.update(person.http.cookies)
+    events = reader.follow(job_id, stream["id"])
+    assert any(event.startswith("data: {") for event in events)
+    person.http.post(
+        f"{person.url}/sign-out/",
+        hidden_fields(person.get("/jobs/").text),
+        headers={"Referer": person.url},
+        timeout=30,
+        allow_redirects=False,
+    )
+    list(events)  # the stream would go on for minutes: that this ends is what is shown
+    assert robot.job(job_id)["state"] == "Running"
+    robot.post(f"/api/v1/jobs/{job_id}/cancel")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tenants.provider import FAILURE_SECONDS, Kept, ProviderError
+from tenants.provider import FAILURE_SECONDS, Kept, ProviderError, holds_unstorable_text
 
 pytestmark = pytest.mark.unit
 
@@ -62,3 +62,10 @@ def test_after_a_failure_it_is_asked_again_in_time() -> None:
     source.is_away = False
     kept._failed_at -= FAILURE_SECONDS + 1  # as if that long ago
     assert kept.get(600) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "is_refused"), [("a\0b", True), ("half \ud800", True), ("😀 Zoë", False), ("a\\b", False)]
+)
+def test_text_that_cannot_be_stored_is_told_from_text_that_can(text: str, *, is_refused: bool) -> None:
+    assert holds_unstorable_text({"groups": [{"name": text}]}) is is_refused
