@@ -47,6 +47,7 @@ class Status:
     finished_at: datetime | None = None
 
 
+FAILING = "Failing"  # a worker failed for the last time; the cluster has not said yet that the job did
 # Waiting reasons of the kubelet that do not pass on their own, in words.
 _STUCK = {
     "ErrImagePull": "the image cannot be pulled",
@@ -88,7 +89,8 @@ def derive_status(
     if len(running) >= workers:
         return Status(JobState.RUNNING, "Running", _restart_note(pods), started or observed.started_at)
     reason, message = _why_not_running(pods, workers, retries)
-    return Status(JobState.STARTING, reason, message, started)
+    state = JobState.STOPPING if reason == FAILING else JobState.STARTING
+    return Status(state, reason, message, started)
 
 
 def _failed(condition: Condition, pods: Sequence[PodState], started: datetime | None) -> Status:
@@ -132,7 +134,7 @@ def _why_not_running(pods: Sequence[PodState], workers: int, retries: int) -> tu
         return "Disrupted", f"A worker was {what}; it is being restarted, without using up a retry."
     if failures := [pod for pod in pods if pod.phase == "Failed"]:
         if len(failures) > retries:
-            return "Failing", explain_failure(failures[-1])
+            return FAILING, explain_failure(failures[-1])
         return "Retrying", f"{explain_failure(failures[-1])} It is being started again."
     if not present:
         return "CreatingPods", "Waiting for the cluster to create the workers."

@@ -173,15 +173,16 @@ def bar(segments: Iterable[Mapping[str, Any]], total: float, label: str) -> Safe
 
 
 @register.inclusion_tag("_meter.html")
-def meter(used: int, total: int, label: str = "", unit: str = "") -> dict[str, object]:
-    """Use against a limit in words and as a bar; above the limit it says by how much."""
+def meter(used: int, total: int, label: str = "", unit: str = "", rest: str = "left") -> dict[str, object]:
+    """Use against a limit in words and as a bar; above the limit it says by how much. `rest` names the rest."""
     over = max(0, used - total)
     segments = [{"value": used - over, "tone": "used"}, {"value": over, "tone": "over"}]
     return {
         "used": used,
         "total": total,
         "over": over,
-        "free": max(0, total - used),
+        "left": max(0, total - used),
+        "rest": rest,
         "label": label,
         "unit": unit,
         "segments": segments,
