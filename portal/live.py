@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 LOOK_EVERY_SECONDS = 0.15
 QUIET_SECONDS = 15.0  # a comment keeps proxies from closing a silent stream
 STREAM_SECONDS = 600.0  # then the browser connects again
-RIGHTS_SECONDS = 5.0
+RIGHTS_SECONDS = 10.0
 BACKLOG = 200
 
 

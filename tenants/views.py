@@ -172,7 +172,7 @@ def group_new(request: ViewerRequest) -> HttpResponse:
             where = mapping.team or "the whole platform"
             messages.success(
                 request,
-                f"“{mapping.group}” is {mapping.role} of {where}, from each member's next sign-in on.",
+                f"“{mapping.group}” is {mapping.role} of {where}, with each member's next request.",
             )
             return redirect("group-list")
     context = {"form": form, "seen": groups_seen(request.viewer)}

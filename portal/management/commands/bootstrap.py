@@ -38,7 +38,7 @@ class Command(BaseCommand):
                 map_group(actor=SYSTEM, group=group, role=PlatformRole.ADMIN)
             except Rejected as error:
                 raise CommandError(str(error)) from error
-        self.stdout.write(f"Members of {group!r} are platform admins from their next sign-in on.")
+        self.stdout.write(f"Members of {group!r} are platform admins.")
 
 
 def make_tiers() -> None:
